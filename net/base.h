@@ -1,0 +1,44 @@
+/* net/base.h - the few words every file of sluice shares.
+ *
+ * A span is a borrowed run of bytes: not terminated, not owned. Who lends it
+ * says until when it lives.
+ *
+ * Errors     int results: 0 done, > 0 a named outcome of that function,
+ *            < 0 a negative errno.
+ */
+#ifndef NET_BASE_H
+#define NET_BASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define NET_MUST __attribute__((warn_unused_result))
+#define NET_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NET_COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define NET_CONTAINER_OF(ptr, type, member) \
+        ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+struct span {
+        const char *p;
+        size_t len;
+};
+
+#define SPAN(literal) ((struct span){ "" literal, sizeof(literal) - 1 })
+
+static inline struct span span_of(const char *text) {
+        return (struct span){ text, text ? strlen(text) : 0 };
+}
+
+static inline bool span_eq(struct span a, struct span b) {
+        return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline bool span_starts(struct span a, struct span prefix) {
+        return a.len >= prefix.len &&
+               (prefix.len == 0 || memcmp(a.p, prefix.p, prefix.len) == 0);
+}
+
+#endif
