@@ -1,0 +1,98 @@
+/* net/http_client.h - one HTTP/2 client connection (TLS or prior knowledge)
+ * and the calls on it.
+ *
+ * A call is one request and its answer. Its struct is embedded by the caller;
+ * everything given to start is copied. `on_done` runs exactly once unless the
+ * call is cancelled, never inside start, never after cancel.
+ *
+ * Units      bytes, milliseconds.
+ * Ownership  the caller owns the call and keeps it until on_done or cancel.
+ *            Spans given to callbacks live during the callback.
+ * Context    the loop's thread.
+ * Source     RFC 9113; which calls are safe to send again: 8.7, 6.8.
+ */
+#ifndef NET_HTTP_CLIENT_H
+#define NET_HTTP_CLIENT_H
+
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/tls.h"
+
+struct http_client;
+struct http_call;
+
+enum http_call_outcome {
+        HTTP_CALL_OK,       /* the whole answer came */
+        HTTP_CALL_UNSENT,   /* surely not acted upon: safe to send again */
+        HTTP_CALL_TIMEOUT,  /* the deadline passed: the outcome is unknown */
+        HTTP_CALL_LOST,     /* connection or stream broke: outcome unknown */
+        HTTP_CALL_PROTOCOL, /* the answer was malformed or over a limit */
+};
+
+struct http_call_events {
+        /* Final status (1xx are dropped) and fields. */
+        void (*on_head)(struct http_call *c, int status,
+                        const struct http_header *headers, size_t n);
+        /* With manual_window set, say http_call_consumed() when done with it. */
+        void (*on_data)(struct http_call *c, struct span data);
+        void (*on_done)(struct http_call *c, enum http_call_outcome outcome);
+};
+
+struct http_call {
+        const struct http_call_events *events;
+        void *owner;
+        bool manual_window; /* back-pressure: the window opens on consumed() */
+        /* the connection's: */
+        struct http_client *client; /* NULL when idle */
+        void *pool;
+        int32_t stream;
+        uint64_t priv[24];
+};
+
+struct http_call_request {
+        struct span method, scheme, authority, path;
+        const struct http_header *headers;
+        size_t n_headers;
+        struct span body;
+        int64_t deadline_ms; /* from now; must be > 0 */
+};
+
+struct http_client_conf {
+        const char *address;      /* "127.0.0.1:80" or "[::1]:80" */
+        struct tls_context *tls;  /* NULL: plain text */
+        const char *server_name;  /* SNI; NULL without TLS */
+        int64_t connect_ms;       /* TCP and TLS together */
+        uint32_t max_streams;     /* ours; the peer's setting may be lower */
+        uint32_t header_bytes;    /* ceiling of an answer's head */
+        uint32_t window_bytes;    /* a stream's receive window */
+        /* Ready to take calls. */
+        void (*on_ready)(void *owner, struct http_client *c);
+        /* No call is left on it and none can be started; `why` is -errno, or 0
+         * for an orderly end. The client is freed after this returns. */
+        void (*on_closed)(void *owner, struct http_client *c, int why);
+        void *owner;
+};
+
+/* Starts connecting. < 0 only for a bad address or no descriptor. */
+NET_MUST int http_client_open(struct loop *l, const struct http_client_conf *conf,
+                              struct http_client **out);
+/* Ends it at once; open calls get HTTP_CALL_LOST (UNSENT where that is sure),
+ * then on_closed. All of it before this returns. */
+void http_client_close(struct http_client *c);
+/* No new calls; closes when the last one is done. */
+void http_client_drain(struct http_client *c);
+
+bool http_client_is_ready(const struct http_client *c);
+/* Calls that could be started now. */
+uint32_t http_client_room(const struct http_client *c);
+uint32_t http_client_open_calls(const struct http_client *c);
+
+/* 0; -ENOTCONN before on_ready or when draining; -EAGAIN without room;
+ * -EMSGSIZE above 64 KiB of fields. The bytes leave at the end of the turn. */
+NET_MUST int http_client_start(struct http_client *c, struct http_call *call,
+                               const struct http_call_request *request);
+/* Forgets the call (RST_STREAM CANCEL if it is open). Idempotent. */
+void http_call_cancel(struct http_call *call);
+void http_call_consumed(struct http_call *call, size_t n);
+
+#endif

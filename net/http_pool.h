@@ -1,0 +1,53 @@
+/* net/http_pool.h - few multiplexed HTTP/2 connections to one address, for
+ * many calls.
+ *
+ * Connections are opened when first needed and reopened with back-off. A call
+ * that finds no room waits (bounded, in order of arrival) and its deadline
+ * runs meanwhile. Nothing is sent twice: a call that may have been acted upon
+ * ends as HTTP_CALL_LOST; one that surely was not ends as HTTP_CALL_UNSENT,
+ * after one silent second try on another connection.
+ *
+ * After `breaker_failures` failed connects or timeouts in a row the pool is
+ * away: calls fail at once with -EHOSTDOWN, but for one probe a second.
+ *
+ * Units      counts, milliseconds.
+ * Context    the loop's thread.
+ */
+#ifndef NET_HTTP_POOL_H
+#define NET_HTTP_POOL_H
+
+#include "net/http_client.h"
+
+struct http_pool;
+
+struct http_pool_conf {
+        const char *address;
+        struct tls_context *tls; /* NULL: h2c */
+        const char *server_name;
+        uint32_t connections;  /* at most */
+        uint32_t in_flight;    /* calls open on all connections together */
+        uint32_t waiting;      /* calls waiting for room */
+        uint32_t header_bytes;
+        uint32_t window_bytes;
+        uint32_t breaker_failures;
+        int64_t connect_ms;
+        int64_t breaker_ms;    /* between probes while away */
+};
+
+struct http_pool_stats {
+        uint64_t calls_total, in_flight, waiting, connections_open;
+        uint64_t failures_total, timeouts_total, refused_full, refused_away;
+};
+
+NET_MUST int http_pool_new(struct loop *l, const struct http_pool_conf *conf,
+                           struct http_pool **out);
+/* Calls still open end as HTTP_CALL_LOST or HTTP_CALL_UNSENT. */
+void http_pool_free(struct http_pool **p);
+
+/* 0: on_done will follow. -EHOSTDOWN: away. -ENOBUFS: the queue is full. */
+NET_MUST int http_pool_start(struct http_pool *p, struct http_call *call,
+                             const struct http_call_request *request);
+bool http_pool_is_away(const struct http_pool *p);
+void http_pool_stats(const struct http_pool *p, struct http_pool_stats *out);
+
+#endif
