@@ -1,0 +1,41 @@
+"""The configuration files of a stack, as nested dicts written as YAML."""
+import json
+
+
+def scalar(value):
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    return json.dumps(value)
+
+
+def yaml_lines(value, indent=""):
+    for key, item in value.items():
+        if isinstance(item, dict):
+            yield f"{indent}{key}:"
+            yield from yaml_lines(item, indent + "  ")
+        elif isinstance(item, list):
+            yield f"{indent}{key}: [{', '.join(scalar(x) for x in item)}]"
+        else:
+            yield f"{indent}{key}: {scalar(item)}"
+
+
+def laid_over(base, more):
+    """`base` with the values of `more` in their places; None takes a key out."""
+    out = dict(base)
+    for key, item in (more or {}).items():
+        if item is None:
+            out.pop(key, None)
+        elif isinstance(item, dict) and isinstance(out.get(key), dict):
+            out[key] = laid_over(out[key], item)
+        else:
+            out[key] = item
+    return out
+
+
+def write(path, base, more=None):
+    with open(path, "w") as out:
+        out.write("\n".join(yaml_lines(laid_over(base, more))) + "\n")

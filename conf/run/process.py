@@ -1,0 +1,156 @@
+"""One program that we started: its pid, its log, its end.
+
+A process is known by pid and start time together, so that a pid which the
+kernel has given to somebody else is never signalled.
+"""
+import os
+import signal
+import socket
+import random
+import subprocess
+import time
+
+
+class Failed(Exception):
+    """Something did not come up, or a command failed; the text is for people."""
+
+
+def wait_until(question, seconds, what):
+    """Asks until the answer is true and returns it; Failed at the deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        if time.monotonic() >= deadline:
+            raise Failed(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def free_port():
+    """A TCP port nobody listens on, below the range of outgoing connections."""
+    for _ in range(200):
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise Failed("found no free port between 20000 and 32000")
+
+
+def start_time(pid):
+    """The start time of a living process in clock ticks, None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def is_alive(pid, started):
+    return started is not None and start_time(pid) == started
+
+
+def end(pid, started, first, grace_seconds=15):
+    """Ends a process that may be no child of ours: politely, then surely."""
+    for sign, seconds in ((first, grace_seconds), (signal.SIGKILL, 5)):
+        if not is_alive(pid, started):
+            return
+        try:
+            os.kill(pid, signal.SIGCONT)
+            os.kill(pid, sign)
+        except ProcessLookupError:
+            return
+        deadline = time.monotonic() + seconds
+        while is_alive(pid, started) and time.monotonic() < deadline:
+            reap(pid)
+            time.sleep(0.02)
+
+
+def reap(pid):
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+class Process:
+    """A child with its output in a log file; starting again appends to it."""
+
+    def __init__(self, name, argv, log, user=None, env=None, cwd=None,
+                 end_signal=signal.SIGTERM):
+        self.name, self.argv, self.log = name, [str(a) for a in argv], log
+        self.user, self.env, self.cwd, self.end_signal = user, env, cwd, end_signal
+        self.child, self.started = None, None
+
+    def start(self):
+        if self.is_alive():
+            raise Failed(f"{self.name} is running already")
+        identity = {}
+        if self.user:
+            identity = {"user": self.user, "group": self.user, "extra_groups": []}
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **(self.env or {})}, cwd=self.cwd,
+                start_new_session=True, **identity)
+        self.started = start_time(self.child.pid)
+        return self
+
+    @property
+    def pid(self):
+        return self.child.pid if self.child else None
+
+    def is_alive(self):
+        return self.child is not None and self.child.poll() is None
+
+    def signal(self, sign):
+        if not self.is_alive():
+            raise Failed(f"{self.name} is not running:\n{self.log_tail()}")
+        os.kill(self.pid, sign)
+
+    def kill9(self):
+        self.signal(signal.SIGKILL)
+        self.child.wait(10)
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def wait(self, seconds):
+        """The exit code."""
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name} has not ended after {seconds} s") from None
+
+    def end(self):
+        if self.child is not None:
+            end(self.pid, self.started, self.end_signal)
+            self.child.poll()
+
+    def log_text(self):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as log:
+                return log.read()
+        except OSError:
+            return ""
+
+    def log_tail(self, lines=15):
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
+    def wait_ready(self, question, seconds):
+        """Waits for the question to be true; a process that ends is a failure."""
+        def ready_or_dead():
+            return not self.is_alive() or question()
+        try:
+            wait_until(ready_or_dead, seconds, f"{self.name} ready")
+        except Failed as late:
+            raise Failed(f"{late}\n{self.log_tail()}") from None
+        if not self.is_alive():
+            raise Failed(f"{self.name} ended with {self.child.returncode}:\n{self.log_tail()}")

@@ -1,0 +1,196 @@
+"""A whole sluice on this machine: PostgreSQL, one origin, one or more gateways.
+
+Each stack has its own folder, keys and free ports, so several run side by side.
+`state.json` in the folder says what was started, for a later process to end it.
+"""
+import json
+import os
+import shutil
+
+from run import config, keys
+from run.calls import Api
+from run.postgres import Postgres
+from run.process import Failed, Process, end, free_port, is_alive
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, "build")
+
+
+class Node:
+    """One gateway: its ports, its state folder, its process."""
+
+    def __init__(self, stack, number):
+        self.name = f"gateway{number}"
+        self.port, self.admin_port = free_port(), free_port()
+        self.state = os.path.join(stack.folder, f"{self.name}.state")
+        self.file = os.path.join(stack.folder, f"{self.name}.yaml")
+        os.makedirs(self.state, mode=0o700, exist_ok=True)
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.admin = Api(f"https://127.0.0.1:{self.admin_port}",
+                         keys.read_token(stack.operator_token), stack.ca)
+        self.process = Process(self.name, [stack.program("gateway/sluice"), "-c", self.file],
+                               os.path.join(stack.folder, f"{self.name}.log"), env=stack.env)
+
+
+class Stack:
+    def __init__(self, folder, build=BUILD, nodes=1, env=None, options=None):
+        """`options`: {"gateway": {...}, "origin": {...}} laid over the configuration."""
+        self.folder, self.build, self.env = os.path.abspath(folder), build, env
+        self.options = options or {}
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._make_keys()
+        self.postgres = Postgres(self.folder)
+        self.origin_port = free_port()
+        self.origin = Api(f"http://127.0.0.1:{self.origin_port}",
+                          keys.read_token(self.service_token))
+        self.origin_file = os.path.join(self.folder, "origin.yaml")
+        self.origin_process = Process(
+            "origin", [self.program("origin/sluice-origin"), "-c", self.origin_file],
+            os.path.join(self.folder, "origin.log"), env=env)
+        # What nodes call the origin by; a test may lay a proxy of its own between.
+        self.origin_url = self.origin.url
+        self.database_url = None
+        self.nodes = [Node(self, number) for number in range(nodes)]
+
+    def _make_keys(self):
+        folder = os.path.join(self.folder, "keys")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self.ca, self.certificate, self.server_key = keys.make_certificate(folder)
+        self.account_key = keys.make_account_key(folder)
+        self.pass_key, self.pass_jwks = keys.make_pass_key(folder)
+        self.ticket_key = keys.make_token(folder, "ticket.key")
+        self.guest_key = keys.make_token(folder, "guest.key")
+        self.service_token = keys.make_token(folder, "service.token")
+        self.operator_token = keys.make_token(folder, "operator.token")
+
+    def program(self, path):
+        return os.path.join(self.build, path)
+
+    # -- starting -------------------------------------------------------
+
+    def start(self):
+        self.start_postgres()
+        self.start_origin()
+        for node in self.nodes:
+            self.start_gateway(node)
+        return self
+
+    def start_postgres(self):
+        self.postgres.create()
+        self._remember()
+        self.postgres.start()
+        self._remember()
+
+    def write_origin_file(self):
+        config.write(self.origin_file, config.origin(self), self.options.get("origin"))
+
+    def write_gateway_file(self, node):
+        config.write(node.file, config.gateway(self, node), self.options.get("gateway"))
+
+    def init_database(self):
+        init = Process("origin --init", [*self.origin_process.argv, "--init"],
+                       self.origin_process.log, env=self.env).start()
+        if init.wait(60) != 0:
+            raise Failed(f"sluice-origin --init failed:\n{init.log_tail()}")
+
+    def start_origin(self):
+        self.write_origin_file()
+        self.init_database()
+        self.restart_origin()
+
+    def restart_origin(self, wait=True):
+        self.origin_process.start()
+        self._remember()
+        if wait:
+            self.origin_process.wait_ready(self.origin.is_ready, 30)
+
+    def start_gateway(self, node=None, wait=True):
+        node = node or self.nodes[0]
+        self.write_gateway_file(node)
+        node.process.start()
+        self._remember()
+        if wait:
+            node.process.wait_ready(node.admin.is_ready, 30)
+
+    # -- the first node, since most stacks have one ----------------------
+
+    @property
+    def gateway(self):
+        return self.nodes[0].process
+
+    @property
+    def admin(self):
+        return self.nodes[0].admin
+
+    @property
+    def url(self):
+        return self.nodes[0].url
+
+    def metrics(self):
+        return self.admin.metrics()
+
+    # -- what others are told --------------------------------------------
+
+    def addresses(self):
+        return {"gateway": self.nodes[0].url, "gateways": [n.url for n in self.nodes],
+                "admin": self.nodes[0].admin.url, "admins": [n.admin.url for n in self.nodes],
+                "origin": self.origin.url, "postgres": self.postgres.url, "redis": None,
+                "ca": self.ca, "operator_token": self.operator_token,
+                "service_token": self.service_token, "account_key": self.account_key,
+                "pass_jwks": self.pass_jwks}
+
+    def write_addresses(self):
+        path = os.path.join(self.folder, "addresses.json")
+        with open(path, "w") as out:
+            json.dump(self.addresses(), out, indent=1)
+            out.write("\n")
+        os.chmod(path, 0o600)
+        return path
+
+    # -- ending ----------------------------------------------------------
+
+    def processes(self):
+        """In the order in which they are to end."""
+        database = [self.postgres.process] if self.postgres.process else []
+        return [*(node.process for node in self.nodes), self.origin_process, *database]
+
+    def _remember(self):
+        state = {"postgres_home": self.postgres.home,
+                 "processes": [[p.name, p.pid, p.started, int(p.end_signal)]
+                               for p in self.processes() if p.pid]}
+        path = os.path.join(self.folder, "state.json")
+        with open(path + ".new", "w") as out:
+            json.dump(state, out)
+        os.rename(path + ".new", path)
+
+    def stop(self):
+        for process in self.processes():
+            process.end()
+        self.postgres.remove()
+        state = os.path.join(self.folder, "state.json")
+        if os.path.exists(state):
+            os.unlink(state)
+
+
+def left_running(folder):
+    """The rows [name, pid, started, signal that ends it] of what an earlier stack in `folder` left alive."""
+    try:
+        with open(os.path.join(folder, "state.json")) as file:
+            state = json.load(file)
+    except (OSError, ValueError):
+        return []
+    return [row for row in state["processes"] if is_alive(row[1], row[2])]
+
+
+def end_earlier(folder):
+    """Ends what an earlier stack left in `folder` and removes its database."""
+    for _, pid, started, sign in left_running(folder):
+        end(pid, started, sign)
+    try:
+        with open(os.path.join(folder, "state.json")) as file:
+            home = json.load(file)["postgres_home"]
+    except (OSError, ValueError, KeyError):
+        home = None
+    if home and home.startswith("/var/tmp/sluice-"):
+        shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
