@@ -1,0 +1,76 @@
+"""Asking gcc, clang and clang-tidy about single files, remembering good answers.
+
+The memory is a folder of empty files below build/, named by a hash of all that
+the answer depends on, so that an unchanged file is not asked about again.
+"""
+import concurrent.futures
+import hashlib
+import os
+import re
+import shlex
+import subprocess
+
+from source import ROOT
+
+MEMORY = os.path.join(ROOT, "build", "lint")
+PACKAGES = ["libnghttp2", "openssl", "jansson", "yaml-0.1", "libpq"]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wstrict-prototypes",
+            "-Wmissing-prototypes", "-Wswitch-enum", "-Wvla", "-Wundef", "-Wformat=2", "-Werror"]
+
+
+def library_flags():
+    text = subprocess.run(["pkg-config", "--cflags", *PACKAGES], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    return [flag.replace("-I", "-isystem", 1) for flag in shlex.split(text)] + [
+        "-isystem/usr/share/include"]
+
+
+def flags():
+    return ["-std=gnu11", "-D_GNU_SOURCE", '-DSLUICE_VERSION="lint"', f"-I{ROOT}", *WARNINGS,
+            *library_flags()]
+
+
+def remembered(question, paths):
+    """The file whose presence says that `question` about `paths` had no fault."""
+    digest = hashlib.sha256("\0".join(question).encode())
+    for path in paths:
+        with open(os.path.join(ROOT, path), "rb") as file:
+            digest.update(path.encode() + b"\0" + file.read() + b"\0")
+    return os.path.join(MEMORY, digest.hexdigest()[:40])
+
+
+def ask(command, paths):
+    """None when the command is content, else what it said."""
+    os.makedirs(MEMORY, exist_ok=True)
+    memory = remembered(command, paths)
+    if os.path.exists(memory):
+        return None
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    if done.returncode != 0:
+        return f"{shlex.join(command)}\n{done.stdout}"
+    open(memory, "w").close()
+    return None
+
+
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
+
+
+def closure(path, known=None):
+    """The file and the headers of ours that it includes, at any depth."""
+    known = {} if known is None else known
+    if path in known or not os.path.exists(os.path.join(ROOT, path)):
+        return known
+    known[path] = True
+    with open(os.path.join(ROOT, path), "rb") as file:
+        for name in INCLUDE.findall(file.read()):
+            closure(name.decode(), known)
+    return known
+
+
+def ask_all(questions):
+    """questions: (command, the file it is about). What was said about bad ones."""
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        asked = [pool.submit(ask, command, [*closure(path), ".clang-tidy", ".clang-format"])
+                 for command, path in questions]
+        return [said for said in (job.result() for job in asked) if said]

@@ -1,0 +1,1 @@
+/* Holds nothing: what a header is compiled alone with. */
