@@ -1,0 +1,60 @@
+/* gateway/control.h - the control thread: it starts and ends the workers,
+ * pulls snapshots, publishes them, keeps the store, serves operators and takes
+ * signals.
+ *
+ * The struct is open to the admin listener, which runs on the same loop and
+ * reads what it shows from here.
+ *
+ * Ownership  gw_control_new .. gw_control_free.
+ * Context    everything here belongs to the control thread, except what the
+ *            headers of the parts say of themselves.
+ */
+#ifndef GATEWAY_CONTROL_H
+#define GATEWAY_CONTROL_H
+
+#include "gateway/counters.h"
+#include "gateway/settings.h"
+#include "gateway/shared.h"
+#include "gateway/snapshot.h"
+#include "gateway/worker.h"
+#include "net/http_pool.h"
+#include "net/loop.h"
+
+struct gw_admin;
+struct gw_pull;
+struct gw_keeper;
+
+struct gw_control {
+        struct loop *loop;
+        const char *conf_file;
+        struct gw_settings *settings; /* of the last good load */
+        struct gw_shared shared;
+        struct gw_snapshot *snapshot; /* as last published; never NULL while running */
+        struct gw_worker **workers;
+        size_t n_workers;
+        struct gw_counters counters;  /* this thread's own */
+        struct http_pool *origin;     /* this thread's own connections */
+        struct gw_pull *pull;         /* snapshots */
+        struct gw_keeper *keeper;     /* the store's upkeep */
+        struct gw_admin *admin;
+        bool draining;                /* SIGTERM came */
+        uint64_t reloads, reloads_refused;
+};
+
+/* Sums over workers and the control thread. */
+uint64_t gw_control_requests(const struct gw_control *c, uint32_t slot, enum gw_answer a);
+uint64_t gw_control_origin_requests(const struct gw_control *c, enum gw_origin_kind k);
+uint64_t gw_control_store_calls(const struct gw_control *c, enum gw_store_op op);
+
+/* The id under which a slot is counted; "" for slot 0. Slots run from 0 to
+ * gw_control_slots()-1. A sale keeps its slot after it is gone. */
+size_t gw_control_slots(const struct gw_control *c);
+const char *gw_control_slot_name(const struct gw_control *c, uint32_t slot);
+
+/* Asks for a fresh snapshot now: after an operator's verb was done. */
+void gw_control_pull_now(struct gw_control *c);
+
+/* Ready to serve: workers run and there is a snapshot to answer from. */
+bool gw_control_is_ready(const struct gw_control *c);
+
+#endif
