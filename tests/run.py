@@ -1,0 +1,163 @@
+"""tests/run after the packages are there: builds, runs each suite, adds up."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "conf"))
+from run import build  # noqa: E402
+from run.process import Failed  # noqa: E402
+
+BUILD = os.path.join(ROOT, "build")
+ASAN = os.path.join(BUILD, "asan")
+TSAN = os.path.join(BUILD, "tsan")
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "-rf"]
+SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=99",
+}
+
+
+def make(folder, *options):
+    build.make(folder, "-Dtests=true", *options)
+
+
+def make_plain():
+    make(BUILD)
+
+
+def make_asan():
+    make(ASAN, "-Db_sanitize=address,undefined", "-Db_lundef=false")
+
+
+def make_tsan():
+    make(TSAN, "-Db_sanitize=thread", "-Db_lundef=false")
+
+
+def pytest(*paths, build_folder=BUILD, deadline=900, **env):
+    """(passed, failed), from pytest's closing line; a run without one has failed."""
+    command = [*PYTEST, "-v", *paths]
+    env = {**os.environ, "SLUICE_BUILD": build_folder, "PYTHONDONTWRITEBYTECODE": "1", **env}
+    child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True, env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    closing, began = "", time.monotonic()
+    for line in child.stdout:
+        print(line, end="", flush=True)
+        if re.match(r"=+ .* in [\d.]+s", line):
+            closing = line
+        if time.monotonic() - began > deadline:
+            child.terminate()
+    code = child.wait()
+
+    def count(word):
+        found = re.search(rf"(\d+) {word}", closing)
+        return int(found[1]) if found else 0
+    failed = count("failed") + count("errors?")
+    return count("passed"), failed or (1 if code != 0 else 0)
+
+
+CASE = re.compile(r"^\[ +(OK|FAILED) +\] (\w+)", re.MULTILINE)
+
+
+def meson_test(folder, *suites):
+    """(passed, failed) of the cmocka cases of all unit test programs of a build."""
+    subprocess.run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs",
+                    *(word for suite in suites for word in ("--suite", suite))],
+                   cwd=ROOT, stdin=subprocess.DEVNULL, env={**os.environ, **SANITIZERS})
+    passed = failed = 0
+    with open(os.path.join(folder, "meson-logs", "testlog.json")) as log:
+        for line in log:
+            program = json.loads(line)
+            text = (program.get("stdout") or "") + (program.get("stderr") or "")
+            cases = dict((name, word) for word, name in CASE.findall(text))
+            bad = sum(word == "FAILED" for word in cases.values())
+            passed += len(cases) - bad
+            if program["result"] != "OK":
+                bad = max(bad, 1)
+            elif not cases:
+                passed += 1
+            failed += bad
+    if passed + failed == 0:
+        return 0, 1
+    return passed, failed
+
+
+def lint():
+    return pytest("tests/lint", "-q")
+
+
+def unit():
+    make_plain()
+    make_asan()
+    make_tsan()
+    counts = [meson_test(BUILD, "unit"), meson_test(ASAN, "unit"), meson_test(TSAN, "unit"),
+              pytest("tests/proxy")]
+    return tuple(map(sum, zip(*counts)))
+
+
+def integration():
+    make_asan()
+    return pytest("tests/scenario", build_folder=ASAN, **SANITIZERS)
+
+
+def race():
+    make_plain()
+    return pytest("tests/race")
+
+
+def fault():
+    make_plain()
+    return pytest("tests/fault")
+
+
+def browser():
+    make_plain()
+    return pytest("tests/browser")
+
+
+def fuzz():
+    make_asan()
+    return pytest("tests/fuzz", build_folder=ASAN, **SANITIZERS)
+
+
+def soak():
+    make_plain()
+    return pytest("tests/race", "tests/fault", deadline=10 ** 6, SLUICE_SOAK="1")
+
+
+SUITES = {suite.__name__: suite for suite in (lint, unit, integration, race, fault, browser, fuzz)}
+ON_REQUEST = {"soak": soak}
+
+
+def run_suite(name):
+    print(f"\n== {name}", flush=True)
+    began = time.monotonic()
+    try:
+        passed, failed = {**SUITES, **ON_REQUEST}[name]()
+    except (Failed, OSError, ValueError) as why:
+        print(f"{name}: {why}", flush=True)
+        passed, failed = 0, 1
+    print(f"== {name}: {passed} passed, {failed} failed, {time.monotonic() - began:.0f} s",
+          flush=True)
+    return passed, failed
+
+
+def main():
+    names = sys.argv[1:] or list(SUITES)
+    unknown = [name for name in names if name not in SUITES and name not in ON_REQUEST]
+    if unknown:
+        print(f"tests/run: no suite {', '.join(unknown)}; there are: "
+              f"{' '.join([*SUITES, *ON_REQUEST])}", file=sys.stderr)
+        return 2
+    counts = [run_suite(name) for name in names]
+    passed, failed = map(sum, zip(*counts))
+    print(f"\n{passed} passed, {failed} failed")
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
