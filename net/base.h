@@ -41,4 +41,12 @@ static inline bool span_starts(struct span a, struct span prefix) {
                (prefix.len == 0 || memcmp(a.p, prefix.p, prefix.len) == 0);
 }
 
+/* Equality of secrets: its time depends on the lengths alone. */
+static inline bool span_eq_secret(struct span a, struct span b) {
+        unsigned char diff = a.len == b.len ? 0 : 1;
+        for (size_t i = 0; i < a.len && i < b.len; i++)
+                diff = (unsigned char)(diff | ((unsigned char)a.p[i] ^ (unsigned char)b.p[i]));
+        return *(volatile unsigned char *)&diff == 0;
+}
+
 #endif
