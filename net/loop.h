@@ -53,19 +53,24 @@ struct loop_signal {
 struct loop_defer {
         void (*on_turn_end)(struct loop_defer *d);
         struct loop_defer *next;
+        struct loop_defer **link; /* what points at this one while queued */
         bool queued;
 };
 
 /* NULL when the kernel gives no descriptor (out of files or memory). */
 struct loop *loop_new(void);
+/* Runs what is still deferred first, so that retired objects are freed. */
 void loop_free(struct loop **l);
 
-/* Runs until loop_stop(); may be run again after that. */
+/* Runs until loop_stop(); may be run again after that. Waits for ever when
+ * nothing is watched. */
 void loop_run(struct loop *l);
-/* Ends loop_run() after the present turn. Same thread only. */
+/* Ends loop_run() after the present turn, or the next loop_run() at once when
+ * none is running. Same thread only. */
 void loop_stop(struct loop *l);
 
-/* The turn's instant: read once a turn, the same for everyone in it. */
+/* The turn's instant: read once a turn, the same for everyone in it; read anew
+ * while the loop is not running. Never runs backwards. */
 int64_t loop_now_ms(const struct loop *l);
 /* The monotonic clock read anew, in ms and in us; any thread. */
 int64_t loop_clock_ms(void);
@@ -79,7 +84,8 @@ void loop_io_want(struct loop_io *io, unsigned events);
 
 void loop_timer_init(struct loop *l, struct loop_timer *t,
                      void (*on_timer)(struct loop_timer *));
-/* One shot, `after_ms` >= 0 from the turn's instant; restarts if started. */
+/* One shot, `after_ms` >= 0 from the turn's instant; restarts if started.
+ * Inside on_timer loop_now_ms() is never before the instant asked for. */
 void loop_timer_start(struct loop_timer *t, int64_t after_ms);
 /* Idempotent; after it on_timer does not run. */
 void loop_timer_cancel(struct loop_timer *t);
