@@ -1,0 +1,334 @@
+-- Sale windows, their audit, and what is only read: holds, events, the
+-- snapshot, the invariant. Writes no stock; run after stock.sql, into the same
+-- schema.
+
+-- Due is free here too: the state follows what an item has to offer now.
+create function sluice_api.sale_state(p_sale sluice.sale, p_stock sluice_api.stock) returns text
+language sql stable as $$
+        select case
+                when p_sale.closed_at is not null or p_sale.closes_at <= now() then 'closed'
+                when p_sale.opens_at > now() then
+                        case when p_sale.prequeue_at <= now() then 'prequeue'
+                             else 'scheduled' end
+                when p_sale.paused_at is not null or p_stock.paused is not null then 'paused'
+                when p_sale.item is null or p_stock.available > 0 then 'open'
+                when p_stock.held > 0 then 'all_held'
+                else 'sold_out' end
+$$;
+
+create function sluice_api.sale_doc(p_sale sluice.sale) returns jsonb
+language sql stable as $$
+        select jsonb_build_object('sale', p_sale.sale) || p_sale.spec || jsonb_build_object(
+                'state', sluice_api.sale_state(p_sale, s),
+                'round', p_sale.round,
+                'version', p_sale.version,
+                'paused', p_sale.paused_at is not null or s.paused is not null,
+                'hard', p_sale.paused_at is not null and p_sale.hard,
+                'paused_at', sluice_api.time_text(p_sale.paused_at),
+                'closed', p_sale.closed_at is not null
+                          or coalesce(p_sale.closes_at <= now(), false))
+        from (select (x).* from (
+                select sluice_api.stock_now(p_sale.tenant, p_sale.item) as x) y) s
+$$;
+
+create type sluice_api.sale_answer as (code text, body text, version bigint, changed boolean);
+
+create function sluice_api.sale_refuse(p_code text, p_version bigint)
+returns sluice_api.sale_answer
+language sql immutable as $$
+        select p_code, null::text, p_version, false
+$$;
+
+create function sluice_api.sale_says(p_code text, p_sale sluice.sale, p_changed boolean)
+returns sluice_api.sale_answer
+language sql stable as $$
+        select p_code, (sluice_api.sale_doc(p_sale)
+                        || case when p_changed is null then '{}'::jsonb
+                                else jsonb_build_object('changed', p_changed) end)::text,
+               p_sale.version, p_changed
+$$;
+
+create function sluice_api.sale_get(p_sale text) returns sluice_api.sale_answer
+language sql stable as $$
+        select (sluice_api.sale_says('ok', s, null)).*
+        from sluice.sale s where s.sale = p_sale
+$$;
+
+create function sluice_api.sale_list() returns text
+language sql stable as $$
+        select coalesce(json_agg(sluice_api.sale_doc(s) order by s.sale), '[]')::text
+        from sluice.sale s
+$$;
+
+-- The fields as they are kept, for a PATCH to be laid over.
+create function sluice_api.sale_spec(p_sale text, out spec text, out version bigint)
+language sql stable as $$
+        select s.spec::text, s.version from sluice.sale s where s.sale = p_sale
+$$;
+
+-- Writes the whole window. p_if_match null: unconditional; 0: must not exist.
+-- p_spec is complete and was checked. An equal one makes no revision. A verb's
+-- close ends when closes_at is named anew (p_names_end) or changed, and lies
+-- ahead or is null.
+create function sluice_api.sale_put(p_sale text, p_spec jsonb, p_if_match bigint, p_actor text,
+                                    p_names_end boolean, p_verb text)
+returns sluice_api.sale_answer
+language plpgsql as $$
+declare
+        v_old    sluice.sale;
+        v_new    sluice.sale;
+        v_closes timestamptz := (p_spec ->> 'closes_at')::timestamptz;
+        v_reopen boolean;
+begin
+        if p_spec ->> 'item' is not null and not exists (
+                select from sluice.item
+                where tenant = p_spec ->> 'tenant' and item = p_spec ->> 'item') then
+                return sluice_api.sale_refuse('not_found', null);
+        end if;
+        -- Two creators of one sale: the second finds the row of the first.
+        if p_if_match is null or p_if_match = 0 then
+                insert into sluice.sale (sale, tenant, item, spec, opens_at, prequeue_at,
+                        closes_at, per_account, hold_seconds, extend_seconds)
+                values (p_sale, p_spec ->> 'tenant', p_spec ->> 'item', p_spec,
+                        (p_spec ->> 'opens_at')::timestamptz,
+                        (p_spec ->> 'prequeue_at')::timestamptz, v_closes,
+                        (p_spec ->> 'per_account')::bigint, (p_spec ->> 'hold_seconds')::bigint,
+                        (p_spec ->> 'extend_seconds')::bigint)
+                on conflict do nothing returning * into v_new;
+                if found then
+                        insert into sluice.audit (sale, actor, verb, version, detail)
+                        values (p_sale, p_actor, 'create', 1, p_spec);
+                        return sluice_api.sale_says('created', v_new, null);
+                end if;
+        end if;
+        select * into v_old from sluice.sale where sale = p_sale for update;
+        if not found or p_if_match is not null and p_if_match <> v_old.version then
+                return sluice_api.sale_refuse('conflict', v_old.version);
+        end if;
+        if (v_old.tenant, v_old.item) is distinct from (p_spec ->> 'tenant', p_spec ->> 'item')
+           and exists (select from sluice.hold where tenant = v_old.tenant and sale = p_sale) then
+                return sluice_api.sale_refuse('has_holds', v_old.version);
+        end if;
+        v_reopen := v_old.closed_at is not null and (v_closes is null or v_closes > now())
+                    and (p_names_end or v_closes is distinct from v_old.closes_at);
+        if v_old.spec = p_spec and not v_reopen then
+                return sluice_api.sale_says('ok', v_old, null);
+        end if;
+        update sluice.sale
+        set tenant = p_spec ->> 'tenant', item = p_spec ->> 'item', spec = p_spec,
+            opens_at = (p_spec ->> 'opens_at')::timestamptz,
+            prequeue_at = (p_spec ->> 'prequeue_at')::timestamptz,
+            closes_at = v_closes,
+            per_account = (p_spec ->> 'per_account')::bigint,
+            hold_seconds = (p_spec ->> 'hold_seconds')::bigint,
+            extend_seconds = (p_spec ->> 'extend_seconds')::bigint,
+            closed_at = case when v_reopen then null else closed_at end,
+            version = version + 1
+        where sale = p_sale returning * into v_new;
+        insert into sluice.audit (sale, actor, verb, version, detail)
+        values (p_sale, p_actor, p_verb, v_new.version, sluice_api.spec_change(v_old.spec, p_spec));
+        return sluice_api.sale_says('ok', v_new, null);
+end $$;
+
+-- {"field":[before,after]} for each field that differs.
+create function sluice_api.spec_change(p_before jsonb, p_after jsonb) returns jsonb
+language sql immutable as $$
+        select coalesce(jsonb_object_agg(a.key, jsonb_build_array(p_before -> a.key, a.value)),
+                        '{}')
+        from jsonb_each(p_after) a where p_before -> a.key is distinct from a.value
+$$;
+
+-- The operators' verbs; one that finds its state reached changes nothing.
+create function sluice_api.sale_verb(p_sale text, p_verb text, p_hard boolean, p_account text,
+                                     p_if_match bigint, p_actor text)
+returns sluice_api.sale_answer
+language plpgsql as $$
+declare
+        v_old    sluice.sale;
+        v_new    sluice.sale;
+        v_closed boolean;
+        v_lifted boolean := false;
+        v_now    text := sluice_api.time_text(now());
+begin
+        select * into v_old from sluice.sale where sale = p_sale for update;
+        if not found then
+                return sluice_api.sale_refuse('not_found', null);
+        elsif p_if_match is not null and p_if_match <> v_old.version then
+                return sluice_api.sale_refuse('conflict', v_old.version);
+        end if;
+        v_new := v_old;
+        v_closed := v_old.closed_at is not null or coalesce(v_old.closes_at <= now(), false);
+        if v_closed and p_verb <> 'close' then
+                return sluice_api.sale_refuse('is_closed', v_old.version);
+        end if;
+        case p_verb
+        when 'open' then
+                if v_old.opens_at > now() then
+                        v_new.opens_at := now();
+                        v_new.spec := v_new.spec || jsonb_build_object('opens_at', v_now);
+                        if v_old.prequeue_at > now() then
+                                v_new.prequeue_at := now();
+                                v_new.spec := v_new.spec
+                                              || jsonb_build_object('prequeue_at', v_now);
+                        end if;
+                end if;
+        when 'pause' then
+                v_new.paused_at := coalesce(v_old.paused_at, now());
+                v_new.hard := p_hard;
+        when 'resume' then
+                v_new.paused_at := null;
+                v_new.hard := false;
+                v_lifted := v_old.item is not null
+                            and sluice_api.item_resume(v_old.tenant, v_old.item);
+        when 'close' then
+                v_new.closed_at := case when v_closed then v_old.closed_at else now() end;
+        when 'reset' then
+                v_new.round := v_old.round + 1;
+        when 'revoke' then
+                insert into sluice.revocation (sale, round, account)
+                values (p_sale, v_old.round, p_account) on conflict do nothing;
+                v_lifted := found;
+        end case;
+        if v_new is not distinct from v_old and not v_lifted then
+                return sluice_api.sale_says('ok', v_old, false);
+        end if;
+        update sluice.sale
+        set opens_at = v_new.opens_at, prequeue_at = v_new.prequeue_at, spec = v_new.spec,
+            paused_at = v_new.paused_at, hard = v_new.hard, closed_at = v_new.closed_at,
+            round = v_new.round, version = version + 1
+        where sale = p_sale returning * into v_new;
+        insert into sluice.audit (sale, actor, verb, version, detail)
+        values (p_sale, p_actor, p_verb, v_new.version,
+                case p_verb when 'pause' then jsonb_build_object('hard', p_hard)
+                            when 'reset' then jsonb_build_object('round', v_new.round)
+                            when 'revoke' then jsonb_build_object('account', p_account)
+                            else '{}' end);
+        return sluice_api.sale_says('ok', v_new, true);
+end $$;
+
+create function sluice_api.audit_list(p_sale text) returns text
+language sql stable as $$
+        select case when exists (select from sluice.sale where sale = p_sale) then
+                json_build_object('audit', coalesce((
+                        select json_agg(json_build_object(
+                                'seq', a.seq, 'sale', a.sale, 'at', sluice_api.time_text(a.at),
+                                'actor', a.actor, 'verb', a.verb, 'version', a.version,
+                                'detail', a.detail) order by a.seq)
+                        from (select * from sluice.audit where sale = p_sale
+                              order by seq desc limit 1000) a), '[]'))::text end
+$$;
+
+create function sluice_api.hold_get(p_id uuid) returns text
+language sql stable as $$
+        select sluice_api.hold_json(h) from sluice.hold h where id = p_id
+$$;
+
+create function sluice_api.hold_events(p_id uuid) returns text
+language sql stable as $$
+        select json_agg(json_build_object(
+                'seq', seq, 'from', from_state, 'to', to_state, 'reason', reason,
+                'actor', actor, 'at', sluice_api.time_text(at)) order by seq)::text
+        from sluice.journal where hold = p_id
+$$;
+
+-- Everything a gateway needs, read in one statement, so that numbers and
+-- conversions belong together. First row: kind 'state'. Then one row of kind
+-- 'hold' for each conversion that p_since's transactions had not committed;
+-- p_since null: all that still matter.
+create function sluice_api.snapshot(p_since text, p_limit bigint)
+returns table (kind text, a text, b text, c text, now_ms bigint, next_due_ms bigint, cursor text)
+language sql stable as $$
+        with stock as (
+                select i.tenant, i.item, sluice_api.stock_now(i.tenant, i.item) as s,
+                       (select (extract(epoch from h.expires_at) * 1000)::bigint
+                        from sluice.hold h
+                        where h.tenant = i.tenant and h.item = i.item and h.location = ''
+                          and h.state = 'held' and h.expires_at > now()
+                        order by h.expires_at limit 1) as due_ms
+                from (select distinct tenant, item from sluice.sale where item is not null) i)
+        select 'state',
+               sluice_api.sale_list(),
+               (select coalesce(json_agg(json_build_object(
+                        'tenant', tenant, 'item', item, 'total', (s).total,
+                        'available', (s).available, 'held', (s).held, 'sold', (s).sold,
+                        'shipped', (s).shipped, 'version', sluice_api.version_text((s).n),
+                        'next_due_ms', due_ms) order by tenant, item), '[]')::text from stock),
+               (select coalesce(json_agg(json_build_object(
+                        'sale', r.sale, 'account', r.account, 'round', r.round,
+                        'at_ms', (extract(epoch from r.revoked_at) * 1000)::bigint)
+                        order by r.sale, r.account), '[]')::text
+                from sluice.revocation r join sluice.sale v using (sale, round)),
+               (extract(epoch from clock_timestamp()) * 1000)::bigint,
+               (select min(due_ms) from stock),
+               pg_snapshot_xmin(pg_current_snapshot())::text
+        union all
+        (select 'hold', sluice_api.hold_name(h.id),
+                json_build_object('sale', h.sale, 'round', h.round, 'jti', h.pass_jti,
+                        'account', h.buyer, 'qty', h.qty, 'hold', sluice_api.hold_name(h.id),
+                        'state', sluice_api.hold_state(h),
+                        'hold_end_ms', (extract(epoch from h.expires_at) * 1000)::bigint,
+                        'created_ms', (extract(epoch from h.created_at) * 1000)::bigint)::text,
+                null, null, null, null
+         from sluice.hold h
+         where h.pass_jti is not null and h.sale is not null
+           and case when p_since is null
+                    then h.state = 'held' and h.expires_at > now()
+                         or h.created_at > now() - interval '10 minutes'
+                    else h.tx >= p_since::xid8 end
+         limit p_limit)
+$$;
+
+-- Counters against holds against journal, in one statement.
+create function sluice_api.invariant() returns text
+language sql stable as $$
+        with held as (
+                select tenant, item, location,
+                       coalesce(sum(qty) filter (where state = 'held'), 0) as held,
+                       coalesce(sum(qty) filter (where state in ('sold', 'shipped')), 0) as sold,
+                       coalesce(sum(qty) filter (where state = 'shipped'), 0) as shipped
+                from sluice.hold group by 1, 2, 3),
+        noted as (
+                select tenant, item, location,
+                       coalesce(sum(qty) filter (where hold is null), 0) as total,
+                       coalesce(sum(qty * ((to_state = 'held')::int
+                                - coalesce(from_state = 'held', false)::int))
+                                filter (where hold is not null), 0) as held,
+                       coalesce(sum(qty * ((to_state in ('sold', 'shipped'))::int
+                                - coalesce(from_state in ('sold', 'shipped'), false)::int))
+                                filter (where hold is not null), 0) as sold
+                from sluice.journal group by 1, 2, 3),
+        last as (
+                select distinct on (hold) hold, to_state
+                from sluice.journal where hold is not null order by hold, seq desc),
+        wrong as (
+                select json_build_object('tenant', i.tenant, 'item', i.item, 'rule', r.rule,
+                        'counter', r.counter, 'found', r.found) as v
+                from sluice.item i
+                left join held h using (tenant, item, location)
+                left join noted j using (tenant, item, location),
+                lateral (values
+                        ('available + held + sold = total', i.total,
+                         i.available + i.held + i.sold),
+                        ('held is the sum of holds', i.held, coalesce(h.held, 0)),
+                        ('sold is the sum of holds', i.sold, coalesce(h.sold, 0)),
+                        ('shipped is the sum of holds', i.shipped, coalesce(h.shipped, 0)),
+                        ('held is the sum of the journal', i.held, coalesce(j.held, 0)),
+                        ('sold is the sum of the journal', i.sold, coalesce(j.sold, 0)),
+                        ('total is the sum of the journal', i.total, coalesce(j.total, 0)),
+                        ('nothing is below zero', 0,
+                         least(i.available, i.held, i.sold, i.shipped, 0)),
+                        ('shipped is at most sold', i.sold, greatest(i.sold, i.shipped))
+                ) r (rule, counter, found)
+                where r.counter <> r.found
+                union all
+                select json_build_object('tenant', h.tenant, 'item', h.item,
+                        'rule', 'the journal ends in the state of the hold',
+                        'hold', sluice_api.hold_name(h.id), 'counter', h.state,
+                        'found', l.to_state)
+                from sluice.hold h left join last l on l.hold = h.id
+                where l.to_state is distinct from h.state)
+        select json_build_object('ok', not exists (select from wrong),
+                'items', (select count(*) from sluice.item),
+                'violations', coalesce((select json_agg(v) from (select v from wrong limit 100) w),
+                                       '[]'))::text
+$$;

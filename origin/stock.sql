@@ -1,0 +1,637 @@
+-- Everything that writes stock: items, holds and the journal. No other file
+-- may. Each function is one call, one transaction, one round trip.
+--
+-- How a transaction is laid out, always in this order, so that no two of them
+-- wait for each other in a ring: holds by id (a key's row first of all), then
+-- the buyer, then item rows by key. The item row comes last because everybody
+-- wants it: it is locked only from its update to the commit.
+--
+-- The functions are volatile under READ COMMITTED: every statement inside sees
+-- what was committed when it began. Time is now(), the start of the
+-- transaction, and a hold is over *at* expires_at.
+--
+-- What is refused before anything was written is returned as an answer; what
+-- is refused later is raised with SQLSTATE SL001, so that nothing remains.
+
+drop schema if exists sluice_api cascade;
+create schema sluice_api;
+
+-- code: created, ok, replayed, or the problem's word. body: the hold as JSON.
+create type sluice_api.answer as (
+        code      text,
+        body      text,
+        available bigint,
+        version   text,
+        state     text,
+        hold      text
+);
+
+create function sluice_api.say(p_code text, p_body text default null,
+                               p_available bigint default null, p_version text default null,
+                               p_state text default null, p_hold text default null)
+returns sluice_api.answer
+language sql immutable as $$
+        select p_code, p_body, p_available, p_version, p_state, p_hold
+$$;
+
+-- What an item has to offer now. A hold past its end is free, whether or not
+-- anybody has taken it back yet.
+create type sluice_api.stock as (
+        total     bigint,
+        available bigint,
+        held      bigint,
+        sold      bigint,
+        shipped   bigint,
+        n         bigint,
+        paused    text
+);
+
+create function sluice_api.stock_now(p_tenant text, p_item text) returns sluice_api.stock
+language sql as $$
+        select i.total, i.available + d.due, i.held - d.due, i.sold, i.shipped, i.n, i.paused
+        from sluice.item i, lateral (
+                select coalesce(sum(h.qty), 0)::bigint as due
+                from sluice.hold h
+                where h.tenant = i.tenant and h.item = i.item and h.location = i.location
+                  and h.state = 'held' and h.expires_at <= now()) d
+        where i.tenant = p_tenant and i.item = p_item and i.location = ''
+$$;
+
+create function sluice_api.version_text(p_n bigint) returns text
+language sql stable as $$
+        select current_setting('sluice.timeline') || '.' || p_n
+$$;
+
+create function sluice_api.time_text(p_at timestamptz) returns text
+language sql stable as $$
+        select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
+create function sluice_api.hold_name(p_id uuid) returns text
+language sql stable as $$
+        select current_setting('sluice.prefix') || replace(p_id::text, '-', '')
+$$;
+
+-- A hold that is over but not yet taken back is told as expired.
+create function sluice_api.hold_state(p_hold sluice.hold) returns text
+language sql stable as $$
+        select case when p_hold.state = 'held' and p_hold.expires_at <= now()
+                    then 'expired' else p_hold.state end
+$$;
+
+create function sluice_api.hold_json(p_hold sluice.hold) returns text
+language sql stable as $$
+        select json_build_object(
+                'hold', sluice_api.hold_name(p_hold.id),
+                'sale', p_hold.sale,
+                'qty', p_hold.qty,
+                'state', sluice_api.hold_state(p_hold),
+                'expires_at', sluice_api.time_text(p_hold.expires_at),
+                'extended', p_hold.extended,
+                'created_at', sluice_api.time_text(p_hold.created_at),
+                'replaces', sluice_api.hold_name(p_hold.replaces),
+                'tenant', p_hold.tenant,
+                'item', p_hold.item,
+                'buyer', p_hold.buyer)::text
+$$;
+
+-- Units of the sale that the buyer has or had bought; `p_but` is not counted.
+create function sluice_api.units_of(p_tenant text, p_sale text, p_buyer text, p_but uuid)
+returns bigint
+language sql as $$
+        select coalesce(sum(qty), 0)::bigint
+        from sluice.hold
+        where tenant = p_tenant and sale = p_sale and buyer = p_buyer
+          and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
+          and id is distinct from p_but
+$$;
+
+-- The word for "no" when p_qty units are asked of this stock; null if there
+-- are enough.
+create function sluice_api.shortage(p_stock sluice_api.stock, p_qty bigint) returns text
+language sql immutable as $$
+        select case when p_stock.paused is not null then 'paused'
+                    when p_stock.available >= p_qty then null
+                    when p_stock.available > 0 then 'not_enough'
+                    when p_stock.held > 0 then 'all_held'
+                    else 'sold_out' end
+$$;
+
+-- Ends the transaction with an answer that leaves nothing behind.
+create function sluice_api.refuse(p_code text, p_stock sluice_api.stock, p_state text,
+                                  p_hold text)
+returns void
+language plpgsql as $$
+begin
+        raise exception using errcode = 'SL001', message = p_code,
+                detail = json_build_object('available', p_stock.available,
+                                           'version', sluice_api.version_text(p_stock.n),
+                                           'state', p_state, 'hold', p_hold)::text;
+end $$;
+
+-- The buyer's turn in this sale: held until the end of the transaction, so
+-- that two keys of one buyer are counted one after the other.
+create function sluice_api.lock_buyer(p_tenant text, p_sale text, p_buyer text) returns void
+language sql as $$
+        select pg_advisory_xact_lock(
+                hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0))
+$$;
+
+create function sluice_api.note(p_hold sluice.hold, p_from text, p_to text, p_reason text,
+                                p_actor text)
+returns void
+language sql as $$
+        insert into sluice.journal (tenant, item, location, hold, from_state, to_state, qty,
+                                    reason, actor)
+        values (p_hold.tenant, p_hold.item, p_hold.location, p_hold.id, p_from, p_to,
+                p_hold.qty, p_reason, p_actor)
+$$;
+
+-- Takes back at least p_want units of due holds of one item if there are that
+-- many, and returns how many came back; the caller adds them to the item in
+-- its own update. Without p_wait it steps over holds that somebody else is
+-- deciding about right now.
+create function sluice_api.take_due(p_tenant text, p_item text, p_want bigint, p_wait boolean)
+returns bigint
+language plpgsql as $$
+declare
+        v_ids  uuid[];
+        v_back bigint;
+begin
+        if p_wait then
+                select array_agg(id) into v_ids from (
+                        select id from sluice.hold
+                        where tenant = p_tenant and item = p_item and location = ''
+                          and state = 'held' and expires_at <= now()
+                        order by id limit p_want for update) due;
+        else
+                select array_agg(id) into v_ids from (
+                        select id from sluice.hold
+                        where tenant = p_tenant and item = p_item and location = ''
+                          and state = 'held' and expires_at <= now()
+                        order by id limit p_want for update skip locked) due;
+        end if;
+        if v_ids is null then
+                return 0;
+        end if;
+        with gone as (
+                update sluice.hold set state = 'expired'
+                where tenant = p_tenant and id = any (v_ids)
+                returning *),
+        noted as (
+                insert into sluice.journal (tenant, item, location, hold, from_state, to_state,
+                                            qty, reason, actor)
+                select tenant, item, location, id, 'held', 'expired', qty, 'due', 'origin'
+                from gone)
+        select sum(qty) into v_back from gone;
+        return v_back;
+end $$;
+
+-- Moves p_qty units from available to held (or straight to sold), taking due
+-- holds back when that is what it needs. The hot row: nothing comes after it.
+-- p_state and p_hold go into the refusal.
+create function sluice_api.take_units(p_tenant text, p_item text, p_qty bigint, p_sell boolean,
+                                      p_back bigint, p_state text)
+returns sluice.item
+language plpgsql as $$
+declare
+        v_item  sluice.item;
+        v_stock sluice_api.stock;
+        v_back  bigint := p_back;
+        v_short text;
+begin
+        for v_try in 1 .. 4 loop
+                update sluice.item
+                set available = available + v_back - p_qty,
+                    held = held - v_back + case when p_sell then 0 else p_qty end,
+                    sold = sold + case when p_sell then p_qty else 0 end,
+                    n = n + 1
+                where tenant = p_tenant and item = p_item and location = ''
+                  and available + v_back >= p_qty and paused is null
+                returning * into v_item;
+                if found then
+                        return v_item;
+                end if;
+                v_stock := sluice_api.stock_now(p_tenant, p_item);
+                v_stock.available := v_stock.available + v_back;
+                v_stock.held := v_stock.held - v_back;
+                v_short := sluice_api.shortage(v_stock, p_qty);
+                if v_short is not null then
+                        perform sluice_api.refuse(v_short, v_stock, p_state, null);
+                end if;
+                v_back := v_back + sluice_api.take_due(p_tenant, p_item, p_qty, v_try > 1);
+        end loop;
+        raise exception 'too many at once for %/%', p_tenant, p_item
+                using errcode = 'serialization_failure';
+end $$;
+
+create function sluice_api.reserve(
+        p_tenant text, p_item text, p_id uuid, p_buyer text, p_qty bigint, p_sale text,
+        p_key text, p_request text, p_pass_jti text, p_round bigint, p_channel text,
+        p_order_ref text, p_replay_only boolean, p_max_hold bigint)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_request bytea := sha256(convert_to(p_request, 'UTF8'));
+        v_now     timestamptz(3) := date_trunc('milliseconds', now());
+        v_stock   sluice_api.stock;
+        v_sale    sluice.sale;
+        v_hold    sluice.hold;
+        v_item    sluice.item;
+        v_open    text;
+        v_used    bigint := 0;
+        v_back    bigint := 0;
+        v_why     text;
+begin
+        -- What stands, read plainly. The key is looked up *after* the stock: if
+        -- the numbers already show what our own twin took, the look-up finds it.
+        v_stock := sluice_api.stock_now(p_tenant, p_item);
+        if p_sale is not null then
+                select * into v_sale from sluice.sale where sale = p_sale;
+                v_used := sluice_api.units_of(p_tenant, p_sale, p_buyer, null);
+        end if;
+        select * into v_hold from sluice.hold
+        where tenant = p_tenant and buyer = p_buyer and idem_key = p_key and line = 0;
+        if found then
+                return sluice_api.replay(v_hold, v_request, v_stock);
+        end if;
+
+        v_why := case when p_replay_only then 'pass_expired'
+                      when v_stock.n is null then 'not_found'
+                      when p_sale is null then null
+                      else sluice_api.sale_refuses(v_sale, p_tenant, p_item, p_buyer, p_round) end;
+        if v_why is null and p_sale is not null and v_used + p_qty > v_sale.per_account then
+                v_why := 'buyer_limit';
+        end if;
+        v_why := coalesce(v_why, sluice_api.shortage(v_stock, p_qty));
+        if v_why = 'buyer_limit' then
+                v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
+        end if;
+        if v_why is not null then
+                return sluice_api.say(v_why, null, v_stock.available, sluice_api.version_text(v_stock.n),
+                           null, v_open);
+        end if;
+
+        insert into sluice.hold (tenant, id, item, sale, buyer, qty, state, expires_at,
+                                 created_at, idem_key, request, round, pass_jti, channel,
+                                 order_ref)
+        values (p_tenant, p_id, p_item, p_sale, p_buyer, p_qty, 'held',
+                v_now + make_interval(secs => least(coalesce(v_sale.hold_seconds, 600),
+                                                    p_max_hold)),
+                v_now, p_key, v_request, v_sale.round, p_pass_jti, p_channel, p_order_ref)
+        on conflict on constraint hold_key_is_used_once do nothing
+        returning * into v_hold;
+        if not found then
+                select * into v_hold from sluice.hold
+                where tenant = p_tenant and buyer = p_buyer and idem_key = p_key and line = 0;
+                return sluice_api.replay(v_hold, v_request,
+                                         sluice_api.stock_now(p_tenant, p_item));
+        end if;
+
+        if p_sale is not null then
+                perform sluice_api.lock_buyer(p_tenant, p_sale, p_buyer);
+                v_used := sluice_api.units_of(p_tenant, p_sale, p_buyer, p_id);
+                if v_used + p_qty > v_sale.per_account then
+                        perform sluice_api.refuse('buyer_limit', v_stock, null,
+                                sluice_api.open_hold(p_tenant, p_sale, p_buyer, p_id));
+                end if;
+        end if;
+        perform sluice_api.note(v_hold, null, 'held', 'reserved', 'buyer');
+        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, v_back, null);
+        return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
+                   sluice_api.version_text(v_item.n), null, null);
+end $$;
+
+-- The answer to a key that is already known.
+create function sluice_api.replay(p_hold sluice.hold, p_request bytea, p_stock sluice_api.stock)
+returns sluice_api.answer
+language sql as $$
+        select case when p_hold.request = p_request then 'replayed'
+                    else 'idempotency_mismatch' end,
+               case when p_hold.request = p_request then sluice_api.hold_json(p_hold) end,
+               p_stock.available, sluice_api.version_text(p_stock.n),
+               null::text, null::text
+$$;
+
+-- A hold of the buyer that fills the limit, to be named in the refusal.
+create function sluice_api.open_hold(p_tenant text, p_sale text, p_buyer text, p_but uuid)
+returns text
+language sql as $$
+        select sluice_api.hold_name(id)
+        from sluice.hold
+        where tenant = p_tenant and sale = p_sale and buyer = p_buyer
+          and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
+          and id is distinct from p_but
+        order by created_at limit 1
+$$;
+
+-- Why a sale's window lets nothing new be held; null: it does.
+create function sluice_api.sale_refuses(p_sale sluice.sale, p_tenant text, p_item text,
+                                        p_buyer text, p_round bigint)
+returns text
+language sql as $$
+        select case
+                when p_sale.sale is null then 'not_found'
+                when p_sale.tenant <> p_tenant or p_sale.item is distinct from p_item
+                        then 'sale_differs'
+                when p_sale.closed_at is not null or p_sale.closes_at <= now() then 'closed'
+                when p_sale.opens_at > now() then 'not_open'
+                when p_sale.paused_at is not null and p_sale.hard then 'paused'
+                when p_round is not null and p_round <> p_sale.round then 'pass_revoked'
+                when exists (select from sluice.revocation r
+                             where r.sale = p_sale.sale and r.round = p_sale.round
+                               and r.account = p_buyer) then 'pass_revoked' end
+$$;
+
+-- The refusal for a step that the hold's state does not allow.
+create function sluice_api.state_refuses(p_state text) returns text
+language sql immutable as $$
+        select case p_state when 'sold' then 'already_sold'
+                            when 'shipped' then 'already_sold'
+                            when 'expired' then 'hold_expired'
+                            when 'released' then 'hold_released'
+                            when 'cancelled' then 'hold_cancelled'
+                            else 'conflict' end
+$$;
+
+-- The answer about a hold whose item row nobody touched.
+create function sluice_api.answer_of(p_code text, p_hold sluice.hold, p_body boolean)
+returns sluice_api.answer
+language sql as $$
+        select p_code, case when p_body then sluice_api.hold_json(p_hold) end, s.available,
+               sluice_api.version_text(s.n), sluice_api.hold_state(p_hold),
+               sluice_api.hold_name(p_hold.id)
+        from sluice_api.stock_now(p_hold.tenant, p_hold.item) s
+$$;
+
+-- The hold, locked until the end of the transaction.
+create function sluice_api.lock_hold(p_id uuid) returns sluice.hold
+language sql as $$
+        select * from sluice.hold where id = p_id for update
+$$;
+
+-- Puts a hold into its next state and moves its units with it. Only called
+-- under the hold's lock.
+create function sluice_api.move_hold(p_hold sluice.hold, p_to text, p_reason text, p_actor text,
+                                     p_payment_ref text)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_from text := p_hold.state;
+        v_hold sluice.hold;
+        v_item sluice.item;
+begin
+        update sluice.hold
+        set state = p_to, payment_ref = coalesce(p_payment_ref, payment_ref)
+        where tenant = p_hold.tenant and id = p_hold.id and state = v_from
+        returning * into strict v_hold;
+        perform sluice_api.note(v_hold, v_from, p_to, p_reason, p_actor);
+        update sluice.item
+        set available = available
+                        + case when p_to in ('released', 'cancelled', 'expired')
+                               then v_hold.qty else 0 end,
+            held = held - case when v_from = 'held' then v_hold.qty else 0 end,
+            sold = sold + case when p_to = 'sold' then v_hold.qty
+                               when p_to = 'cancelled' then -v_hold.qty else 0 end,
+            shipped = shipped + case when p_to = 'shipped' then v_hold.qty else 0 end,
+            n = n + 1
+        where tenant = v_hold.tenant and item = v_hold.item and location = v_hold.location
+        returning * into strict v_item;
+        return sluice_api.say('ok', sluice_api.hold_json(v_hold), v_item.available,
+                   sluice_api.version_text(v_item.n), v_hold.state,
+                   sluice_api.hold_name(v_hold.id));
+end $$;
+
+-- release, cancel, ship: conditional on the state, repeats change nothing.
+create function sluice_api.step(p_id uuid, p_verb text, p_actor text)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_to    text := case p_verb when 'release' then 'released'
+                                    when 'cancel' then 'cancelled' else 'shipped' end;
+        v_from  text := case p_verb when 'release' then 'held' else 'sold' end;
+        v_hold  sluice.hold := sluice_api.lock_hold(p_id);
+        v_state text := sluice_api.hold_state(v_hold);
+begin
+        if v_hold.id is null then
+                return sluice_api.say('not_found');
+        elsif v_state = v_to then
+                return sluice_api.answer_of('ok', v_hold, true);
+        elsif v_state <> v_from then
+                return sluice_api.answer_of(sluice_api.state_refuses(v_state), v_hold, false);
+        end if;
+        return sluice_api.move_hold(v_hold, v_to, v_to, p_actor, null);
+end $$;
+
+-- Once, when payment starts. Asking again answers the same end.
+create function sluice_api.extend(p_id uuid, p_actor text)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_hold  sluice.hold := sluice_api.lock_hold(p_id);
+        v_state text := sluice_api.hold_state(v_hold);
+        v_more  bigint;
+begin
+        if v_hold.id is null then
+                return sluice_api.say('not_found');
+        elsif v_state <> 'held' then
+                return sluice_api.answer_of(sluice_api.state_refuses(v_state), v_hold, false);
+        elsif v_hold.extended then
+                return sluice_api.answer_of('ok', v_hold, true);
+        end if;
+        select extend_seconds into v_more from sluice.sale where sale = v_hold.sale;
+        update sluice.hold
+        set expires_at = expires_at + make_interval(secs => coalesce(v_more, 300)),
+            extended = true, tx = pg_current_xact_id()
+        where tenant = v_hold.tenant and id = v_hold.id and state = 'held' and not extended
+        returning * into strict v_hold;
+        perform sluice_api.note(v_hold, 'held', 'held', 'extended', p_actor);
+        return sluice_api.answer_of('ok', v_hold, true);
+end $$;
+
+-- The payer's word. On a hold in force it sells it. On one that is over it
+-- tries once to take the units anew: p_new becomes a hold born sold.
+create function sluice_api.confirm(p_id uuid, p_payment_ref text, p_new uuid)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_hold  sluice.hold := sluice_api.lock_hold(p_id);
+        v_state text := sluice_api.hold_state(v_hold);
+        v_next  sluice.hold;
+begin
+        if v_hold.id is null then
+                return sluice_api.say('not_found');
+        elsif v_state = 'held' then
+                return sluice_api.move_hold(v_hold, 'sold', 'paid', 'payer', p_payment_ref);
+        elsif v_state in ('sold', 'shipped') and v_hold.payment_ref = p_payment_ref then
+                return sluice_api.answer_of('ok', v_hold, true);
+        elsif v_state <> 'expired' then
+                return sluice_api.answer_of(sluice_api.state_refuses(v_state), v_hold, false);
+        end if;
+        select * into v_next from sluice.hold
+        where tenant = v_hold.tenant and replaces = v_hold.id;
+        if not found then
+                return sluice_api.take_anew(v_hold, p_payment_ref, p_new);
+        elsif v_next.payment_ref = p_payment_ref and v_next.state in ('sold', 'shipped') then
+                return sluice_api.answer_of('ok', v_next, true);
+        end if;
+        return sluice_api.answer_of(sluice_api.state_refuses(v_next.state), v_next, false);
+end $$;
+
+-- A payment came after the end of its hold. The same guards as for any new
+-- hold: window, allowance, stock.
+create function sluice_api.take_anew(p_hold sluice.hold, p_payment_ref text, p_new uuid)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_now  timestamptz(3) := date_trunc('milliseconds', now());
+        v_sale sluice.sale;
+        v_back bigint := 0;
+        v_hold sluice.hold;
+        v_item sluice.item;
+        v_why  text;
+begin
+        if p_hold.sale is not null then
+                select * into v_sale from sluice.sale where sale = p_hold.sale;
+                v_why := sluice_api.sale_refuses(v_sale, p_hold.tenant, p_hold.item,
+                                                 p_hold.buyer, null);
+                if v_why = 'paused' then
+                        return sluice_api.say('paused');
+                elsif v_why is not null then
+                        return sluice_api.answer_of('hold_expired', p_hold, false);
+                end if;
+        end if;
+        if p_hold.state = 'held' then
+                update sluice.hold set state = 'expired'
+                where tenant = p_hold.tenant and id = p_hold.id;
+                perform sluice_api.note(p_hold, 'held', 'expired', 'due', 'origin');
+                v_back := p_hold.qty;
+        end if;
+        insert into sluice.hold (tenant, id, item, location, sale, buyer, qty, state, expires_at,
+                                 created_at, round, channel, order_ref, payment_ref, replaces)
+        values (p_hold.tenant, p_new, p_hold.item, p_hold.location, p_hold.sale, p_hold.buyer,
+                p_hold.qty, 'sold', v_now, v_now, p_hold.round, p_hold.channel, p_hold.order_ref,
+                p_payment_ref, p_hold.id)
+        returning * into v_hold;
+        if p_hold.sale is not null then
+                perform sluice_api.lock_buyer(p_hold.tenant, p_hold.sale, p_hold.buyer);
+                if sluice_api.units_of(p_hold.tenant, p_hold.sale, p_hold.buyer, p_new)
+                   + p_hold.qty > v_sale.per_account then
+                        perform sluice_api.refuse('hold_expired',
+                                sluice_api.stock_now(p_hold.tenant, p_hold.item), 'expired',
+                                sluice_api.hold_name(p_hold.id));
+                end if;
+        end if;
+        perform sluice_api.note(v_hold, null, 'sold', 'paid late', 'payer');
+        v_item := sluice_api.take_units(p_hold.tenant, p_hold.item, p_hold.qty, true, v_back,
+                                        'expired');
+        return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
+                   sluice_api.version_text(v_item.n), 'sold', sluice_api.hold_name(p_new));
+end $$;
+
+-- Takes back up to p_batch due holds of any item. Only tidiness: every number
+-- counts them as free already. Returns how many, and when the next one is due.
+create function sluice_api.expire(p_batch bigint, out expired bigint, out next_due_ms bigint)
+language plpgsql as $$
+declare
+        v_ids uuid[];
+        r     record;
+begin
+        select array_agg(id order by id), count(*) into v_ids, expired from (
+                select h.id
+                from sluice.item i, lateral (
+                        select id from sluice.hold
+                        where tenant = i.tenant and item = i.item and location = i.location
+                          and state = 'held' and expires_at <= now()
+                        order by expires_at limit p_batch) due
+                join sluice.hold h using (id)
+                where i.held > 0 and h.state = 'held' and h.expires_at <= now()
+                order by h.id limit p_batch for update of h skip locked) locked;
+        with gone as (
+                update sluice.hold set state = 'expired' where id = any (v_ids) returning *)
+        insert into sluice.journal (tenant, item, location, hold, from_state, to_state, qty,
+                                    reason, actor)
+        select tenant, item, location, id, 'held', 'expired', qty, 'due', 'origin' from gone;
+        for r in select tenant, item, location, sum(qty) as qty from sluice.hold
+                 where id = any (v_ids) group by 1, 2, 3 order by 1, 2, 3 loop
+                update sluice.item
+                set available = available + r.qty, held = held - r.qty, n = n + 1
+                where tenant = r.tenant and item = r.item and location = r.location;
+        end loop;
+        select (extract(epoch from min(due.expires_at)) * 1000)::bigint into next_due_ms
+        from sluice.item i, lateral (
+                select expires_at from sluice.hold
+                where tenant = i.tenant and item = i.item and location = i.location
+                  and state = 'held'
+                order by expires_at limit 1) due
+        where i.held > 0;
+end $$;
+
+create function sluice_api.item_json(p_tenant text, p_item text) returns text
+language sql as $$
+        select json_build_object(
+                'tenant', p_tenant, 'item', p_item, 'total', s.total,
+                'on_hand', s.total - s.shipped, 'reserved', s.held + s.sold - s.shipped,
+                'available', s.available, 'held', s.held, 'sold', s.sold, 'shipped', s.shipped,
+                'version', sluice_api.version_text(s.n), 'paused', s.paused)::text
+        from sluice_api.stock_now(p_tenant, p_item) s where s.n is not null
+$$;
+
+-- Sets an item's total. Never below what is held or sold.
+create function sluice_api.item_put(p_tenant text, p_item text, p_total bigint, p_actor text)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_code text := 'ok';
+        v_old  bigint;
+        v_back bigint := 0;
+begin
+        insert into sluice.item (tenant, item, total, available)
+        values (p_tenant, p_item, p_total, p_total)
+        on conflict do nothing;
+        if found then
+                v_code := 'created';
+                v_old := 0;
+        else
+                -- Due holds are free; taking them back first keeps the lock order.
+                if p_total < (select held + sold from sluice.item
+                              where tenant = p_tenant and item = p_item and location = '') then
+                        v_back := sluice_api.take_due(p_tenant, p_item, 1000000, false);
+                end if;
+                select total into v_old from sluice.item
+                where tenant = p_tenant and item = p_item and location = '' for update;
+                update sluice.item
+                set total = p_total, available = available + v_back + p_total - total,
+                    held = held - v_back, n = n + 1
+                where tenant = p_tenant and item = p_item and location = ''
+                  and (total <> p_total or v_back > 0)
+                  and p_total >= held - v_back + sold;
+                if not found and v_old <> p_total then
+                        perform sluice_api.refuse('conflict',
+                                sluice_api.stock_now(p_tenant, p_item), null, null);
+                end if;
+        end if;
+        if v_old <> p_total then
+                insert into sluice.journal (tenant, item, to_state, qty, reason, actor)
+                values (p_tenant, p_item, 'available', p_total - v_old, 'stock', p_actor);
+        end if;
+        return sluice_api.say(v_code, sluice_api.item_json(p_tenant, p_item));
+end $$;
+
+-- A rule of the item was violated: nothing new is held until an operator
+-- resumes a sale of it.
+create function sluice_api.item_pause(p_tenant text, p_item text, p_why text) returns boolean
+language plpgsql as $$
+begin
+        update sluice.item set paused = p_why, n = n + 1
+        where tenant = p_tenant and item = p_item and paused is null;
+        return found;
+end $$;
+
+create function sluice_api.item_resume(p_tenant text, p_item text) returns boolean
+language plpgsql as $$
+begin
+        update sluice.item set paused = null, n = n + 1
+        where tenant = p_tenant and item = p_item and paused is not null;
+        return found;
+end $$;
