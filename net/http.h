@@ -123,12 +123,20 @@ bool http_field_is_forwarded(enum http_field id);
 enum http_method http_method_of(struct span text);
 struct span http_method_name(enum http_method m);
 
+/* False for a path that two programs could read differently: not starting
+ * with "/", or, before the first "?", a control byte, space, "#", "\\", 0x7F
+ * or above, an empty or dot segment ("//", "/./", "/..;x", "/.." at the end), a
+ * broken "%" escape, or one of ".", "/", "\\", "%" or a control byte. */
+bool http_path_is_clean(struct span path);
+
 /* The value of cookie `name` in a merged Cookie value, quotes taken off; p is
  * NULL when there is none. Crumbs may be parted by ";" with or without spaces. */
 struct span http_cookie(struct span cookies, struct span name);
 
-/* The q-value, 0..1000, that an Accept value gives a media type, by the most
- * specific matching range (RFC 9110, 12.5.1); a missing value accepts all. */
+/* The q-value, 0..1000, that an Accept value gives a media type ("text/html"),
+ * by the most specific matching range (RFC 9110, 12.5.1); parameters beside q
+ * only make a range yield to one without. A missing or empty value accepts all;
+ * a range with a broken q is as if it were not there. */
 unsigned http_accept_q(struct span accept, struct span type);
 
 /* True if an If-None-Match value names `etag` (weak comparison, RFC 9110,
