@@ -44,11 +44,11 @@ struct conf_texts {
         size_t count;
 };
 
-/* host:port. Names are not resolved here; port 0 binds to any. */
+/* host:port. A name is looked up once, when the file is read. */
 struct conf_address {
-        const char *text; /* as written */
-        const char *host; /* without brackets */
-        uint16_t port;
+        const char *text;    /* numeric: 127.0.0.1:8443, [::1]:8443 */
+        const char *written; /* as in the file */
+        uint16_t port;       /* 0 (listeners only): any free one */
 };
 
 struct conf_addresses {

@@ -1,6 +1,7 @@
 #include "net/json.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "net/clock.h"

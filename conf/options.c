@@ -1,0 +1,71 @@
+#include "conf/options.h"
+
+#define ROW(field, kind, given, from, to, says)                                               \
+        {.name = "limits." #field, .type = (kind), .preset = (given), .low = (from),          \
+         .high = (to), .offset = offsetof(struct conf_limits, field), .sentence = (says)}
+#define TIMED(word, given, from, to, says)                                                    \
+        {.name = "limits." #word, .type = CONF_DURATION, .preset = (given), .low = (from),    \
+         .high = (to), .offset = offsetof(struct conf_limits, word##_ms), .sentence = (says)}
+
+const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
+        ROW(max_connections, CONF_COUNT, "100000", 1, 10000000,
+            "Connections of the process; further ones are closed at once."),
+        ROW(max_streams, CONF_COUNT, "100", 1, 100,
+            "Requests at the same time on one connection."),
+        ROW(max_requests_per_connection, CONF_COUNT, "100000", 1, 100000000,
+            "Requests on one connection before it is asked to come back on a new one."),
+        ROW(handshakes_in_progress, CONF_COUNT, "1000", 1, 100000,
+            "TLS handshakes under way in one worker; above it accepting waits."),
+        ROW(handshakes_per_turn, CONF_COUNT, "50", 1, 10000,
+            "New connections taken in one turn of a worker's loop."),
+        ROW(header_fields, CONF_COUNT, "100", 10, 1000, "Header fields of one request."),
+        ROW(header_bytes, CONF_SIZE, "16KiB", 1024, 65536,
+            "Size of a request's header fields, 32 bytes added for each."),
+        ROW(body_bytes, CONF_SIZE, "4KiB", 256, 1 << 20,
+            "Size of a request body to sluice's own interface."),
+        ROW(queued_bytes, CONF_SIZE, "64KiB", 16384, 16 << 20,
+            "Output that may wait in one connection before its requests wait."),
+        TIMED(idle, "150s", 1000, 3600000, "A connection without requests is closed after this."),
+        TIMED(handshake_timeout, "5s", 100, 60000, "From accepting to the end of the handshake."),
+        TIMED(header_timeout, "5s", 100, 60000, "For the header fields of one request."),
+        TIMED(body_timeout, "10s", 100, 600000, "For the body of one request."),
+        TIMED(write_stall, "10s", 100, 600000,
+              "Output that makes no progress for so long ends the connection."),
+        ROW(glitch_burst, CONF_COUNT, "1000", 10, 1000000,
+            "Protocol oddities, weighted, that one connection may show at once."),
+        ROW(glitch_per_s, CONF_COUNT, "100", 1, 100000, "Oddities forgiven each second."),
+        ROW(reset_burst, CONF_COUNT, "100", 10, 1000000,
+            "Requests a connection may reset before their answer is complete."),
+        ROW(reset_per_s, CONF_COUNT, "20", 1, 100000, "Resets forgiven each second."),
+};
+
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+
+const struct conf_option conf_log_rows[CONF_LOG_ROWS] = {
+        {.name = "log.level",
+         .type = CONF_CHOICE,
+         .preset = "info",
+         .choices = levels,
+         .flags = CONF_RELOADABLE,
+         .offset = offsetof(struct conf_log, level),
+         .sentence = "The least weighty lines that are written."},
+        {.name = "log.file",
+         .type = CONF_OUTPUT,
+         .flags = CONF_RELOADABLE,
+         .offset = offsetof(struct conf_log, file),
+         .sentence = "Appended to, and opened again at SIGHUP; none: standard error."},
+};
+
+const struct conf_option *conf_table_row(const struct conf_table *table, size_t n,
+                                         size_t *offset) {
+        for (size_t i = 0; i < table->part_count; i++) {
+                const struct conf_part *part = &table->parts[i];
+
+                if (n < part->row_count) {
+                        *offset = part->offset;
+                        return &part->rows[n];
+                }
+                n -= part->row_count;
+        }
+        return NULL;
+}
