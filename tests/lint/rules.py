@@ -127,22 +127,29 @@ def stock_sql(files):
             for path, words in sorted(writers.items())]
 
 
-DEFINITION = re.compile(r"`(\w+)(?:\(\))?`")
+WALK = re.compile(r"<!-- walk:begin -->(.*?)<!-- walk:end -->", re.DOTALL)
 
 
 def request_walk(files):
-    """The functions that ARCHITECTURE.md names in the table of the request walk
-    exist."""
+    """The functions that ARCHITECTURE.md names in its table of the request walk
+    exist, in the file that the row names."""
     text = files.get("ARCHITECTURE.md", "")
-    section = re.search(r"^#+ [^\n]*request walk[^\n]*\n(.*?)(?=^#+ |\Z)", text,
-                        re.IGNORECASE | re.DOTALL | re.MULTILINE)
+    section = WALK.search(text)
     rows = [line for line in section[1].splitlines() if line.startswith("|")] if section else []
-    named = [name for row in rows for name in re.findall(r"`([a-z]\w*)\(\)`", row)]
-    if not named:
-        return ["ARCHITECTURE.md:1: no table of the request walk that names functions as `name()`"]
-    defined = {function.name for text in c_files(files).values() for function in functions(text)}
-    return [f"ARCHITECTURE.md:1: the request walk names {name}(), which is no function"
-            for name in named if name not in defined]
+    steps = [(row, name) for row in rows for name in re.findall(r"`([a-z]\w*)(?:\(\))?`", row)]
+    if not steps:
+        return ["ARCHITECTURE.md:1: no table of the request walk that names functions"]
+    defined = {}
+    for path, code in c_files(files).items():
+        for function in functions(code):
+            defined.setdefault(function.name, []).append(path)
+    faults = []
+    for row, name in steps:
+        paths = re.findall(r"\b(\w+/\w+\.c)\b", row)
+        if not set(defined.get(name, [])) & set(paths or defined.get(name, [])):
+            faults.append(f"ARCHITECTURE.md:1: the walk names {name} ({', '.join(paths)}), "
+                          f"which is defined in {defined.get(name, 'no file')}")
+    return faults
 
 
 WORKPLACE = re.compile("|".join([r"\.\./" + "shared", "/wor" + r"k/(main|shared|\.lib)", "/tmp/" + "notes",

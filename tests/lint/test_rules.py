@@ -25,7 +25,7 @@ BAD = {
     "file_size": {"net/a.h": "\n" * 201},
     "banned_calls": {"net/a.c": "void f(char *p) { strcpy (p, q); }\n"},
     "stock_sql": {"origin/a.c": '"UPDATE item SET n = 1"', "origin/b.c": '"insert into hold "\n"values"'},
-    "request_walk": {"ARCHITECTURE.md": "## The request walk\n| `gone()` | net/a.c |\n"},
+    "request_walk": {"ARCHITECTURE.md": "<!-- walk:begin -->\n| `gone` | `net/a.c` |\n<!-- walk:end -->"},
     "own_words": {"README.md": "see ../" + "shared/design.md\n"},
     "finished": {"net/a.c": "/* TO" + "DO: the rest */\n"},
     "honest_tests": {"tests/test_a.py": "time.sle" + "ep(3)\n"},
@@ -45,7 +45,7 @@ def test_rule_passes_what_is_good(rule):
         "net/a.h": "/* net/a.h - an example. */\nint f(int x);\n",
         "gateway/a.c": '/* strcpy( is only spoken of */\n#include "admission/a.h"\n',
         "origin/a.c": '"UPDATE item SET n = 1"',
-        "ARCHITECTURE.md": "## The request walk\n| `f()` | net/a.c |\n",
+        "ARCHITECTURE.md": "<!-- walk:begin -->\n| `f` | `net/a.c` |\n<!-- walk:end -->",
     }
     assert not rule(good)
 

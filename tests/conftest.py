@@ -1,0 +1,125 @@
+"""Private stacks for tests: PostgreSQL, origin and gateway with real TLS.
+
+`shop` shares one stack over all tests of a session; `own_shop` is a fresh one
+for a test that stops, kills or reconfigures something. After each test the
+connections are gone, the invariant holds, and no log has an unexpected error.
+"""
+import json
+import os
+import shutil
+import tempfile
+
+import pytest
+
+from run.process import wait_until
+from run.stack import BUILD, Stack
+from shopper import Shop
+
+PROGRAMS = os.environ.get("SLUICE_BUILD", BUILD)
+RUNS = os.path.join(BUILD, "test-runs")
+SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer")
+
+
+def make_stack(**more):
+    os.makedirs(RUNS, exist_ok=True)
+    return Stack(tempfile.mkdtemp(prefix="stack-", dir=RUNS), build=PROGRAMS, **more)
+
+
+class Logs:
+    """What the programs of a stack have written since the mark."""
+
+    def __init__(self, stack):
+        self.processes = [node.process for node in stack.nodes] + [stack.origin_process]
+        self.marks = {}
+        self.mark()
+
+    def mark(self):
+        self.marks = {process.log: len(process.log_text()) for process in self.processes}
+
+    def lines(self):
+        for process in self.processes:
+            for line in process.log_text()[self.marks[process.log]:].splitlines():
+                yield process.name, line
+
+    def errors(self):
+        for name, line in self.lines():
+            if any(word in line for word in SANITIZER_WORDS):
+                yield f"{name}: {line}"
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and entry.get("level") == "error":
+                yield f"{name}: {line}"
+
+
+def check_after(shop, logs, expected_errors=()):
+    """What must be true after every test."""
+    stack = shop.stack
+    shop.close()
+    errors = [line for line in logs.errors() if not any(word in line for word in expected_errors)]
+    assert not errors, "\n".join(errors)
+    if not stack.postgres.process.is_alive() or not stack.origin_process.is_alive():
+        return
+    invariant = shop.invariant()
+    assert invariant["ok"] and not invariant["violations"], invariant
+    assert stack.origin.metrics().value("sluice_invariant_violations") == 0
+    if stack.gateway.is_alive():
+        wait_until(lambda: stack.metrics().value("sluice_connections") == 0, 15,
+                   "the connections gauge at zero")
+
+
+@pytest.fixture
+def expected_errors():
+    """Words of log lines that a test provokes on purpose: append to it."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def shared_stack():
+    stack = make_stack()
+    try:
+        yield stack.start()
+    finally:
+        stack.stop()
+    codes = {process.name: process.child.returncode for process in stack.processes()}
+    assert set(codes.values()) == {0}, codes
+    shutil.rmtree(stack.folder)
+
+
+@pytest.fixture
+def shop(shared_stack, expected_errors):
+    shop, logs = Shop(shared_stack), Logs(shared_stack)
+    yield shop
+    check_after(shop, logs, expected_errors)
+
+
+@pytest.fixture
+def make_shop(expected_errors):
+    """Makes shops on stacks of their own: make_shop(options={"gateway": {…}})."""
+    made = []
+
+    def make(start=True, **more):
+        stack = make_stack(**more)
+        shop = Shop(stack)
+        made.append(shop)
+        if start:
+            stack.start()
+        shop.logs = Logs(stack)
+        return shop
+
+    try:
+        yield make
+        for shop in made:
+            check_after(shop, shop.logs, expected_errors)
+            shop.stack.stop()
+            shutil.rmtree(shop.stack.folder)
+    finally:
+        for shop in made:
+            shop.close()
+            shop.stack.stop()
+
+
+@pytest.fixture
+def own_shop(make_shop):
+    return make_shop()
