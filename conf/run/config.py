@@ -39,3 +39,35 @@ def laid_over(base, more):
 def write(path, base, more=None):
     with open(path, "w") as out:
         out.write("\n".join(yaml_lines(laid_over(base, more))) + "\n")
+
+
+def gateway(stack, node):
+    return {
+        "listen": [f"127.0.0.1:{node.port}"],
+        "hosts": ["127.0.0.1", "localhost"],
+        "state_directory": node.state,
+        "trusted_proxies": ["127.0.0.1/32"],
+        "tls": {"certificate": stack.certificate, "key": stack.server_key},
+        "limiter": {"network_failures_per_minute": 50, "network_guest_joins_per_minute": 200},
+        "accounts": {"keys": [stack.account_key]},
+        "pass": {"keys": [stack.pass_key]},
+        "tickets": {"keys": [stack.ticket_key]},
+        "origin": {"address": address_of(stack.origin_url), "token_file": stack.service_token},
+        "upstreams": {"shop": {"address": address_of(stack.origin_url)}},
+        "admin": {"listen": [f"127.0.0.1:{node.admin_port}"],
+                  "token_file": stack.operator_token},
+    }
+
+
+def origin(stack):
+    return {
+        "listen": [f"127.0.0.1:{stack.origin_port}"],
+        "token_file": stack.service_token,
+        "pass_jwks": stack.pass_jwks,
+        "demo_page": True,
+        "database": {"url": stack.database_url or stack.postgres.url},
+    }
+
+
+def address_of(url):
+    return url.partition("://")[2]

@@ -59,7 +59,6 @@ class Stack:
         self.account_key = keys.make_account_key(folder)
         self.pass_key, self.pass_jwks = keys.make_pass_key(folder)
         self.ticket_key = keys.make_token(folder, "ticket.key")
-        self.guest_key = keys.make_token(folder, "guest.key")
         self.service_token = keys.make_token(folder, "service.token")
         self.operator_token = keys.make_token(folder, "operator.token")
 
