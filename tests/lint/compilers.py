@@ -48,7 +48,8 @@ def ask(command, paths):
     done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
     if done.returncode != 0:
-        return f"{shlex.join(command)}\n{done.stdout}"
+        said = [line for line in done.stdout.splitlines() if "error:" in line]
+        return f"{command[0]}: " + "\n".join(said or [done.stdout])
     open(memory, "w").close()
     return None
 

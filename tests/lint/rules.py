@@ -18,7 +18,7 @@ LIBRARIES = {
     r"ev\.h": r"net/loop\.c",
     r"nghttp2/": r"net/h2_\w+\.[ch]",
     r"llhttp": r"net/h1_\w+\.[ch]",
-    r"openssl/": r"net/(tls\w*|jw\w+|sha256|mac|random)\.c|admission/(ticket|pass|mac|guest|key)\w*\.c"
+    r"openssl/": r"net/(tls|jw|sha256|mac|random)\w*\.[ch]|admission/(account|ticket|pass|mac)\w*\.c"
                  r"|gateway/guest\w*\.c",
     r"libpq-fe\.h": r"origin/(pool\w*|db\w*)\.[ch]|loadgen/strategies/\w+\.[ch]",
     r"hiredis": r"gateway/store_redis\.c|loadgen/strategies/\w+\.[ch]",
@@ -65,11 +65,12 @@ def library_headers(files):
 
 
 LONG = re.compile(r"lint: long\W+\w+")
+LIBRARY_FILES = re.compile(r"net/(tls|h1_|h2_)\w*\.c")
 
 
 def function_size(files):
-    """60 lines; 80 under a comment `lint: long` with the reason. 6 parameters,
-    nesting 4."""
+    """60 lines; 80 under a comment `lint: long` with the reason. 6 parameters, save
+    in callbacks, whose prototype is a library's. Nesting 4."""
     faults = []
     for path, text in c_files(files).items():
         lines = text.splitlines()
@@ -79,7 +80,8 @@ def function_size(files):
             where = f"{path}:{function.line}: {function.name}"
             if function.body_lines > most:
                 faults.append(f"{where} has {function.body_lines} lines, at most {most}")
-            if function.parameters > 6:
+            if function.parameters > 6 and not (
+                    function.name.startswith("on_") and LIBRARY_FILES.fullmatch(path)):
                 faults.append(f"{where} has {function.parameters} parameters, at most 6")
             if function.nesting > 4:
                 faults.append(f"{where} nests {function.nesting} deep, at most 4")
