@@ -4,7 +4,8 @@
  * RS256), a JWK Set, or a PEM: a private or public P-256 key (ES256), or an
  * RSA public key of 2048 bits or more (RS256). A JWK needs a `kid`, save an
  * EC or RSA key, which like a PEM is called by its RFC 7638 thumbprint
- * (SHA-256, base64url). Two keys of one name are refused.
+ * (SHA-256, base64url). Two keys of one name are refused. In a set, keys of
+ * other kinds and for other uses are passed over, but one must be ours.
  *
  * Ownership  jwt_keys_new/free; secrets are wiped by free.
  * Context    filled by one thread at start, then immutable and shared.
@@ -18,7 +19,7 @@
 #define JWK_KID_MAX 128
 #define JWK_FILE_MAX 65536 /* bytes of a key file */
 #define JWK_KEYS_MAX 64    /* keys of a ring */
-#define JWK_SECRET_MIN 16  /* bytes of an `oct` key, at least */
+#define JWK_SECRET_MIN 32  /* bytes of an `oct` key, at least (RFC 7518, 3.2) */
 
 enum jwt_alg { JWT_ES256, JWT_HS256, JWT_RS256 };
 
