@@ -122,6 +122,7 @@ class Shop:
         self.key = AccountKey(stack.account_key)
         self.connections = []
         self.made = 0
+        self.soak = bool(os.environ.get("SLUICE_SOAK"))
 
     def address(self):
         """A network address that no other test has, told by X-Forwarded-For."""

@@ -1,0 +1,193 @@
+"""Origin or database away: memory goes on answering, and nothing acknowledged is lost."""
+import pytest
+
+from h2client import H2
+from run.process import wait_until
+from shopper import API
+
+
+def behind(shop):
+    """Requests that shoppers caused behind the gateway, and calls of the store."""
+    metrics = shop.stack.metrics()
+    return (sum(metrics.value("sluice_origin_requests_total", kind=kind)
+                for kind in ("hold", "hold_read", "forward")),
+            metrics.value("sluice_store_calls_total", op="join"))
+
+
+def test_flags_and_sold_out_cause_no_call_behind_the_gateway(shop):
+    sale = shop.sale(units=1)
+    shop.sell_out(sale)
+    connection = shop.connect()
+    before = behind(shop)
+    for _ in range(200):
+        assert connection.get(f"{API}/sales/{sale}").status == 200
+        assert connection.post(f"{API}/sales/{sale}/line").status == 410
+    assert behind(shop) == before
+
+
+def test_with_origin_and_database_stopped_memory_still_answers(own_shop, expected_errors):
+    expected_errors.append("")
+    shop, stack = own_shop, own_shop.stack
+    sale, open_sale = shop.sale(units=1), shop.sale(units=1)
+    shop.sell_out(sale)
+    first, waiting = shop.buyer(open_sale), shop.buyer(open_sale)
+    first.join(), waiting.join()
+    stack.origin_process.kill9()
+    stack.postgres.process.end()
+    connection = shop.connect()
+    assert connection.get(f"{API}/sales/{sale}").json["state"] == "sold_out"
+    assert connection.post(f"{API}/sales/{sale}/line").json["code"] == "sold_out"
+    wait_until(lambda: waiting.place().json["state"] == "paused", 8, "told that it is paused")
+    assert waiting.place().status == 202
+    answer = shop.buyer(open_sale).join()
+    assert (answer.status, answer.json["code"]) == (503, "paused") and answer.header("retry-after")
+    answer = first.hold()
+    assert (answer.status, answer.json["code"]) == (503, "paused"), answer
+    assert connection.get(f"{API}/sales/{open_sale}").json["state"] == "open"
+
+
+def test_gateway_restarted_while_all_behind_is_stopped_answers_sold_out(own_shop, expected_errors):
+    expected_errors.append("")
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale(units=1)
+    shop.sell_out(sale)
+    version = shop.flag(sale).json["version"]
+    shop.close()
+    stack.origin_process.kill9()
+    stack.postgres.process.end()
+    stack.gateway.kill9()
+    stack.start_gateway(wait=False)
+
+    def flag():
+        try:
+            with H2(stack.url, stack.ca) as connection:
+                return connection.get(f"{API}/sales/{sale}")
+        except OSError:
+            return None
+    answer = wait_until(flag, 10, "the gateway answers")
+    assert (answer.status, answer.json["state"], answer.json["version"]) == (200, "sold_out", version)
+    with H2(stack.url, stack.ca) as connection:
+        assert connection.post(f"{API}/sales/{sale}/line").json["code"] == "sold_out"
+    stack.postgres.start()
+    stack.restart_origin()
+    shop.put_stock(sale, 2)
+    shop.wait_state(sale, "open")
+
+
+def test_gateway_starts_without_its_origin_and_pauses(make_shop, expected_errors):
+    expected_errors.append("")
+    shop = make_shop(start=False)
+    shop.stack.start_gateway(wait=False)
+
+    def flag():
+        try:
+            with H2(shop.stack.url, shop.stack.ca) as connection:
+                return connection.get(f"{API}/sales/anything")
+        except OSError:
+            return None
+    answer = wait_until(flag, 10, "the gateway answers")
+    assert (answer.status, answer.json["code"]) == (503, "paused")
+    assert not shop.stack.admin.is_ready()
+
+
+def test_origin_starts_without_its_database_and_retries(own_shop, expected_errors):
+    expected_errors.append("")
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale()
+    stack.origin_process.end()
+    stack.postgres.process.end()
+    stack.restart_origin(wait=False)
+    wait_until(lambda: stack.origin.call("GET", "/healthz", token=False).status == 200
+               if stack.origin_process.is_alive() and "listen" in stack.origin_process.log_text()
+               else True, 5, "the origin is up")
+    assert not stack.origin.is_ready()
+    stack.postgres.start()
+    wait_until(stack.origin.is_ready, 10, "the origin has its database")
+    shop.wait_state(sale, "open")
+    wait_until(lambda: shop.buyer(sale).join().status == 200, 10, "sells again")
+
+
+@pytest.mark.parametrize("which", ["gateway", "origin"])
+def test_places_passes_and_holds_outlive_a_kill_and_restart(own_shop, expected_errors, which):
+    expected_errors.append("")
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale(units=2)
+    holder, admitted, waiting = (shop.buyer(sale) for _ in range(3))
+    holder.enter(), admitted.enter()
+    held = holder.hold(key="mine").json
+    assert waiting.join().json["position"] == 1
+    shop.close()
+    if which == "gateway":
+        stack.gateway.kill9()
+        stack.start_gateway()
+    else:
+        stack.origin_process.kill9()
+        stack.restart_origin()
+    for buyer in (holder, admitted, waiting):
+        buyer.connection = shop.connect()
+    again = wait_until(lambda: (answer := holder.hold(key="mine")).status != 503 and answer, 10,
+                       "holds answered")
+    assert (again.status, again.json["hold"]) == (200, held["hold"]), again
+    answer = waiting.place()
+    assert (answer.status, answer.json["position"]) == (202, 1), answer
+    assert admitted.hold().status == 201
+    late = shop.buyer(sale)
+    assert wait_until(lambda: (answer := late.join()).json.get("state") != "paused" and answer, 10,
+                      "the line goes on").json["position"] == 2
+
+
+def test_sigterm_ends_both_programs_in_order_with_exit_0(own_shop):
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale()
+    connection = shop.connect()
+    assert connection.get(f"{API}/sales/{sale}").status == 200
+    stack.gateway.signal(15)
+    goaway = connection.wait_closed(30)
+    assert goaway is not None and goaway[0] == 0
+    assert stack.gateway.wait(30) == 0
+    stack.origin_process.signal(15)
+    assert stack.origin_process.wait(30) == 0
+
+
+def test_origin_stopped_for_a_while_pauses_and_goes_on(own_shop, expected_errors):
+    expected_errors.append("")
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale(units=1)
+    first, waiting = shop.buyer(sale), shop.buyer(sale)
+    first.join(), waiting.join()
+    stack.origin_process.pause()
+    try:
+        wait_until(lambda: waiting.place().json["state"] == "paused", 8, "paused")
+    finally:
+        stack.origin_process.resume()
+    wait_until(lambda: waiting.place().json["state"] in ("waiting", "ready"), 8, "goes on")
+    first.leave()
+    waiting.enter(15)
+    assert waiting.hold().status == 201
+
+
+def test_origin_that_stalls_answers_shoppers_within_its_time(make_shop, expected_errors):
+    from proxy import Proxy
+    expected_errors.append("")
+    shop = make_shop(start=False)
+    stack = shop.stack
+    stack.start_postgres()
+    stack.start_origin()
+    proxy = Proxy(stack.origin.url.partition("://")[2])
+    try:
+        stack.origin_url = f"http://{proxy.address}"
+        stack.start_gateway()
+        sale = shop.sale(units=5)
+        buyer = shop.buyer(sale)
+        buyer.enter()
+        proxy("stall", "down")
+        answer = buyer.hold(key="slow")
+        assert answer.status == 503 and answer.header("retry-after"), answer
+        proxy("clear")
+        again = wait_until(lambda: (answer := buyer.hold(key="slow")).status in (200, 201) and answer,
+                           15, "the hold in the end")
+        assert again.json["state"] == "held" and shop.stock(sale)["held"] == 1
+        proxy("drop")
+        wait_until(lambda: shop.buyer(sale).join().status == 200, 15, "joins after the cut")
+    finally:
+        proxy.close()
