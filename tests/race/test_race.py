@@ -1,0 +1,53 @@
+"""Sales held before crowds: exactly the stock is sold, whoever comes and goes."""
+import os
+
+import pytest
+
+from race import assert_held, run_race
+
+TIMES = 10 if os.environ.get("SLUICE_SOAK") else 1
+
+
+def test_small_race_sells_exactly_the_stock(own_shop):
+    report = run_race(own_shop.stack, buyers=500, units=20)
+    assert_held(report, 500, 20, passes=21)
+    assert report["refused"] == 480 and report["max_units_per_account"] == 1
+
+
+def test_one_unit_before_a_thousand(own_shop):
+    assert_held(run_race(own_shop.stack, buyers=1000, units=1), 1000, 1, passes=1)
+
+
+def test_more_units_than_buyers_serves_everybody(own_shop):
+    report = run_race(own_shop.stack, buyers=50, units=80)
+    assert (report["sold"], report["refused"], report["oversold"]) == (50, 0, 0), report
+    assert report["refused_while_free"] == 0 and report["invariant_ok"]
+
+
+def test_units_of_those_who_never_pay_go_to_the_next(own_shop):
+    report = run_race(own_shop.stack, buyers=400, units=20, unpaid=0.3, hold_seconds=2)
+    assert_held(report, 400, 20)
+
+
+def test_units_come_back_also_with_the_expiry_worker_off(make_shop):
+    shop = make_shop(options={"origin": {"expiry": {"enabled": False}}})
+    report = run_race(shop.stack, buyers=400, units=20, unpaid=0.3, hold_seconds=2)
+    assert_held(report, 400, 20)
+    assert shop.stack.origin.metrics().value("sluice_hold_expired_total") > 0
+
+
+@pytest.mark.parametrize("crowd", [
+    {"leavers": 0.2}, {"tabs": 3}, {"cheats": 0.2}, {"qty": "1..3"},
+    {"arrival": "ramp"}, {"arrival": "poisson"}, {"arrival": "prequeue"}],
+    ids=lambda crowd: "-".join(f"{name}={value}" for name, value in crowd.items()))
+def test_every_kind_of_crowd_gets_exactly_the_stock(own_shop, crowd):
+    report = run_race(own_shop.stack, buyers=300, units=30, **crowd)
+    assert (report["sold"], report["oversold"], report["unsold"]) == (30, 0, 0), report
+    assert report["ok"] and report["fifo_inversions"] == 0 and report["invariant_ok"], report
+
+
+@pytest.mark.parametrize("number", range(TIMES))
+def test_ten_thousand_buyers_and_a_hundred_units(own_shop, number):
+    report = run_race(own_shop.stack, buyers=10_000, units=100, seed=number + 1)
+    assert_held(report, 10_000, 100, passes=105)
+    assert report["refused"] == 9_900, report
