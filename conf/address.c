@@ -24,12 +24,12 @@ static bool look_up(const char *host, char *numeric, size_t cap) {
         struct addrinfo *found = NULL, *chosen;
         bool ok;
 
-        if (getaddrinfo(host, NULL, &hints, &found) != 0)
+        if (getaddrinfo(host, NULL, &hints, &found) != 0 || !found)
                 return false;
-        for (chosen = found; chosen && chosen->ai_family != AF_INET; chosen = chosen->ai_next)
-                ;
-        if (!chosen)
-                chosen = found;
+        chosen = found;
+        for (struct addrinfo *a = found->ai_next; a; a = a->ai_next)
+                if (chosen->ai_family != AF_INET && a->ai_family == AF_INET)
+                        chosen = a;
         ok = getnameinfo(chosen->ai_addr, chosen->ai_addrlen, numeric, (socklen_t)cap, NULL, 0,
                          NI_NUMERICHOST) == 0;
         freeaddrinfo(found);

@@ -6,8 +6,8 @@
 
 void conf_faults_init(struct conf_faults *faults, const char *file);
 /* `line` 0: the file as a whole. Without a line end. */
-NET_PRINTF(3, 4) void conf_fault_add(struct conf_faults *faults, unsigned line,
-                                     const char *format, ...);
+NET_PRINTF(3, 4)
+void conf_fault_add(struct conf_faults *faults, unsigned line, const char *format, ...);
 /* By line. */
 void conf_faults_sort(struct conf_faults *faults);
 

@@ -57,9 +57,9 @@ static const struct conf_option upstream_rows[] = {
         {"request_timeout", "10s", CONF_DURATION, 0, UP(request_timeout_ms), 10, 600000,
          .sentence = "From sending a request to the end of its answer."},
 };
-static const struct conf_element upstream = {
-        upstream_rows, NET_COUNT_OF(upstream_rows), sizeof(struct conf_upstream),
-        offsetof(struct conf_upstream, name)};
+static const struct conf_element upstream = {upstream_rows, NET_COUNT_OF(upstream_rows),
+                                             sizeof(struct conf_upstream),
+                                             offsetof(struct conf_upstream, name)};
 
 static const struct conf_option first_rows[] = {
         {"listen", "127.0.0.1:8443", CONF_ADDRESSES, 0, AT(listen),
@@ -136,8 +136,8 @@ static const struct conf_option last_rows[] = {
          .sentence = "Requests that one worker has open with the origin."},
         {"origin.connect_timeout", "500ms", CONF_DURATION, 0, AT(origin.connect_timeout_ms), 10,
          60000, .sentence = "For a new connection to the origin."},
-        {"origin.request_timeout", "2s", CONF_DURATION, 0, AT(origin.request_timeout_ms), 10,
-         60000, .sentence = "From sending a request to the end of the origin's answer."},
+        {"origin.request_timeout", "2s", CONF_DURATION, 0, AT(origin.request_timeout_ms), 10, 60000,
+         .sentence = "From sending a request to the end of the origin's answer."},
         {"snapshot.wait", "200ms", CONF_DURATION, 0, AT(snapshot.wait_ms), 10, 30000,
          .sentence = "How long the origin may keep a snapshot request that has no news."},
         {"snapshot.away_after", "3s", CONF_DURATION, 0, AT(snapshot.away_after_ms), 100, 600000,

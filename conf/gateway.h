@@ -53,10 +53,10 @@ struct conf_gateway {
         } limiter;
 
         struct {
-                const char *cookie; /* NULL: bearer only */
+                const char *cookie;     /* NULL: bearer only */
                 struct conf_texts keys; /* JWK, JWK Set or PEM files; may be none */
-                const char *issuer;   /* NULL: not looked at */
-                const char *audience; /* NULL: not looked at */
+                const char *issuer;     /* NULL: not looked at */
+                const char *audience;   /* NULL: not looked at */
                 uint32_t leeway_ms;
                 uint32_t cache_entries; /* verified tokens, a worker */
         } accounts;

@@ -1,17 +1,21 @@
 #include "conf/options.h"
 
-#define ROW(field, kind, given, from, to, says)                                               \
-        {.name = "limits." #field, .type = (kind), .preset = (given), .low = (from),          \
-         .high = (to), .offset = offsetof(struct conf_limits, field), .sentence = (says)}
-#define TIMED(word, given, from, to, says)                                                    \
-        {.name = "limits." #word, .type = CONF_DURATION, .preset = (given), .low = (from),    \
-         .high = (to), .offset = offsetof(struct conf_limits, word##_ms), .sentence = (says)}
+#define ROW(field, kind, given, from, to, says)                                                    \
+        {                                                                                          \
+                .name = "limits." #field, .type = (kind), .preset = (given), .low = (from),        \
+                .high = (to), .offset = offsetof(struct conf_limits, field), .sentence = (says)    \
+        }
+#define TIMED(word, given, from, to, says)                                                         \
+        {                                                                                          \
+                .name = "limits." #word, .type = CONF_DURATION, .preset = (given), .low = (from),  \
+                .high = (to), .offset = offsetof(struct conf_limits, word##_ms),                   \
+                .sentence = (says)                                                                 \
+        }
 
 const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
         ROW(max_connections, CONF_COUNT, "100000", 1, 10000000,
             "Connections of the process; further ones are closed at once."),
-        ROW(max_streams, CONF_COUNT, "100", 1, 100,
-            "Requests at the same time on one connection."),
+        ROW(max_streams, CONF_COUNT, "100", 1, 100, "Requests at the same time on one connection."),
         ROW(max_requests_per_connection, CONF_COUNT, "100000", 1, 100000000,
             "Requests on one connection before it is asked to come back on a new one."),
         ROW(handshakes_in_progress, CONF_COUNT, "1000", 1, 100000,
@@ -56,8 +60,7 @@ const struct conf_option conf_log_rows[CONF_LOG_ROWS] = {
          .sentence = "Appended to, and opened again at SIGHUP; none: standard error."},
 };
 
-const struct conf_option *conf_table_row(const struct conf_table *table, size_t n,
-                                         size_t *offset) {
+const struct conf_option *conf_table_row(const struct conf_table *table, size_t n, size_t *offset) {
         for (size_t i = 0; i < table->part_count; i++) {
                 const struct conf_part *part = &table->parts[i];
 

@@ -78,8 +78,7 @@ struct conf_table {
 };
 
 /* The n-th row of the table and where its part begins; NULL after the last. */
-const struct conf_option *conf_table_row(const struct conf_table *table, size_t n,
-                                         size_t *offset);
+const struct conf_option *conf_table_row(const struct conf_table *table, size_t n, size_t *offset);
 
 /* Shared parts: struct conf_limits and struct conf_log. */
 #define CONF_LIMIT_ROWS 18

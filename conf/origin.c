@@ -12,8 +12,7 @@
 static const char *check_prefix(const char *text) {
         size_t len = strlen(text);
 
-        return len >= 1 && len <= 8 &&
-                               strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == len
+        return len >= 1 && len <= 8 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == len
                        ? NULL
                        : "expected 1..8 small letters and digits";
 }
@@ -109,8 +108,8 @@ void conf_print_origin(const struct conf_origin *conf, FILE *to) {
         conf_print(&table, conf, to);
 }
 
-size_t conf_origin_restart_needed(const struct conf_origin *before,
-                                  const struct conf_origin *after, FILE *to) {
+size_t conf_origin_restart_needed(const struct conf_origin *before, const struct conf_origin *after,
+                                  FILE *to) {
         return conf_restart_needed(&table, before, after, to);
 }
 

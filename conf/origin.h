@@ -51,8 +51,8 @@ NET_MUST int conf_load_origin(const char *path, struct conf_origin **conf,
 void conf_origin_free(struct conf_origin **conf);
 /* A password inside database.url is shown as ***. */
 void conf_print_origin(const struct conf_origin *conf, FILE *to);
-size_t conf_origin_restart_needed(const struct conf_origin *before,
-                                  const struct conf_origin *after, FILE *to);
+size_t conf_origin_restart_needed(const struct conf_origin *before, const struct conf_origin *after,
+                                  FILE *to);
 void conf_manual_origin(FILE *to);
 
 #endif

@@ -46,8 +46,7 @@ static void print_rows(const struct conf_table *table, const char *base, const c
                         print_map(row, (const struct conf_map *)(const void *)at, to);
                         continue;
                 }
-                (void)fprintf(to, "%s%s%s: ", indent, own ? "  " : "",
-                              row->name + own + (own > 0));
+                (void)fprintf(to, "%s%s%s: ", indent, own ? "  " : "", row->name + own + (own > 0));
                 conf_value_print(to, row, at);
                 (void)fputc('\n', to);
         }

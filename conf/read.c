@@ -94,9 +94,8 @@ void conf_reader_fault(struct conf_reader *r, const char *name, const char *form
         va_start(args, format);
         (void)vsnprintf(text, sizeof(text), format, args);
         va_end(args);
-        conf_fault_add(r->faults,
-                       line_of_option(r, yaml_document_get_root_node(r->document), name), "%s: %s",
-                       name, text);
+        conf_fault_add(r->faults, line_of_option(r, yaml_document_get_root_node(r->document), name),
+                       "%s: %s", name, text);
 }
 
 static const struct conf_option *find_row(const struct scope *s, const char *name, size_t *index,
@@ -157,8 +156,8 @@ static bool nearest(const struct scope *s, const char *prefix, const char *key,
 
                 if (strncmp(row->name, prefix, plen) != 0)
                         continue;
-                (void)snprintf(word, sizeof(word), "%.*s",
-                               (int)strcspn(row->name + plen, "."), row->name + plen);
+                (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(row->name + plen, "."),
+                               row->name + plen);
                 d = distance(key, word);
                 if (d < least) {
                         least = d;
@@ -190,8 +189,9 @@ static void fault_unknown(struct conf_reader *r, const struct scope *s, const ch
         char best[NAME_MAX_BYTES];
 
         if (known)
-                conf_fault_add(r->faults, line_of(key), "%s%s%.64s: no such option here; is `%s` meant?",
-                               s->label, prefix, word, known);
+                conf_fault_add(r->faults, line_of(key),
+                               "%s%s%.64s: no such option here; is `%s` meant?", s->label, prefix,
+                               word, known);
         else if (nearest(s, prefix, word, best))
                 conf_fault_add(r->faults, line_of(key), "%s%s%.64s: no such option; is `%s` meant?",
                                s->label, prefix, word, best);
@@ -238,8 +238,7 @@ static void read_list(struct conf_reader *r, const char *field, const struct con
 
                 (void)snprintf(name, sizeof(name), "%.130s[%zu]", field, i);
                 read_value(r, name, row,
-                           yaml_document_get_node(r->document,
-                                                  node->data.sequence.items.start[i]),
+                           yaml_document_get_node(r->document, node->data.sequence.items.start[i]),
                            at + i * size);
         }
         if (count == 0 && (row->flags & CONF_REQUIRED))
@@ -249,8 +248,8 @@ static void read_list(struct conf_reader *r, const char *field, const struct con
 static void read_scope(struct conf_reader *r, struct scope *s);
 
 /* Names chosen by the writer of the file, each a struct of its own. */
-static void read_map(struct conf_reader *r, const struct conf_option *row,
-                     const yaml_node_t *node, struct conf_map *out) {
+static void read_map(struct conf_reader *r, const struct conf_option *row, const yaml_node_t *node,
+                     struct conf_map *out) {
         const struct conf_element *e = row->element;
         const struct conf_part part = {e->rows, e->row_count, 0};
         const struct conf_table table = {.parts = &part, .part_count = 1};
@@ -271,13 +270,17 @@ static void read_map(struct conf_reader *r, const struct conf_option *row,
                 const char *name = is_text(key) ? scalar_of(key) : NULL;
                 const char *wrong = name && row->check ? row->check(name) : NULL;
                 char label[NAME_MAX_BYTES];
-                struct scope s = {.table = &table, .base = at + i * e->size, .label = label,
+                struct scope s = {.table = &table,
+                                  .base = at + i * e->size,
+                                  .label = label,
                                   .node = yaml_document_get_node(r->document, p->value)};
 
                 if (!name || wrong || find_pair(r, node, span_of(name)) != p) {
                         conf_fault_add(r->faults, line_of(key), "%s.%.64s: %s", row->name,
                                        name ? name : "?",
-                                       wrong ? wrong : name ? "is there twice" : "expected a name");
+                                       wrong  ? wrong
+                                       : name ? "is there twice"
+                                              : "expected a name");
                         continue;
                 }
                 (void)snprintf(label, sizeof(label), "%s.%.64s.", row->name, name);
@@ -380,8 +383,8 @@ static void fill_defaults(struct conf_reader *r, struct scope *s) {
                 } else if (row->preset && is_list(row->type)) {
                         struct conf_map *list = (struct conf_map *)(void *)out;
 
-                        list->at = conf_arena_take(r->place.arena,
-                                                   conf_value_element_size(row->type));
+                        list->at =
+                                conf_arena_take(r->place.arena, conf_value_element_size(row->type));
                         list->count = 1;
                         wrong = conf_value_parse(&r->place, row, row->preset, list->at);
                 } else if (row->preset) {
@@ -408,13 +411,12 @@ static bool load_document(yaml_parser_t *parser, yaml_document_t *document,
         if (!yaml_parser_load(parser, document)) {
                 conf_fault_add(faults, (unsigned)parser->problem_mark.line + 1,
                                "expected YAML: %s%s%s", parser->problem ? parser->problem : "?",
-                               parser->context ? ", " : "",
-                               parser->context ? parser->context : "");
+                               parser->context ? ", " : "", parser->context ? parser->context : "");
                 return false;
         }
         if (!yaml_parser_load(parser, &second)) {
-                conf_fault_add(faults, (unsigned)parser->problem_mark.line + 1,
-                               "expected YAML: %s", parser->problem ? parser->problem : "?");
+                conf_fault_add(faults, (unsigned)parser->problem_mark.line + 1, "expected YAML: %s",
+                               parser->problem ? parser->problem : "?");
                 yaml_document_delete(document);
                 return false;
         }
@@ -471,7 +473,9 @@ int conf_read(const struct conf_table *table, void *conf, struct conf_arena *are
                         struct conf_reader r = {.document = &document,
                                                 .place = {arena, folder_of(arena, faults->file)},
                                                 .faults = faults};
-                        struct scope s = {.table = table, .base = conf, .label = "",
+                        struct scope s = {.table = table,
+                                          .base = conf,
+                                          .label = "",
                                           .node = yaml_document_get_root_node(&document)};
 
                         read_scope(&r, &s);

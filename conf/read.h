@@ -14,8 +14,8 @@ struct conf_reader;
 typedef void conf_finish(struct conf_reader *reader, void *conf);
 
 /* A fault of the option `name`, with the line where it is written. */
-NET_PRINTF(3, 4) void conf_reader_fault(struct conf_reader *reader, const char *name,
-                                        const char *format, ...);
+NET_PRINTF(3, 4)
+void conf_reader_fault(struct conf_reader *reader, const char *name, const char *format, ...);
 
 /* Fills `conf`, zeroed by the caller. 0 or CONF_FAULTY; `faults` must have
  * been initialised. */

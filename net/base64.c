@@ -1,7 +1,6 @@
 #include "net/base64.h"
 
-static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 size_t base64_url_encode(char *out, size_t cap, const void *in, size_t len) {
         const uint8_t *p = in;

@@ -11,7 +11,7 @@
 #include "net/base.h"
 
 /* Characters that `bytes` bytes need, without a terminating zero. */
-#define BASE64_URL_LEN(bytes) (((bytes) * 4 + 2) / 3)
+#define BASE64_URL_LEN(bytes) (((bytes)*4 + 2) / 3)
 /* Bytes that `chars` characters can hold at most. */
 #define BASE64_URL_BYTES(chars) ((chars) / 4 * 3 + ((chars) % 4) * 3 / 4)
 

@@ -29,8 +29,11 @@ static void put_char(struct json_out *o, char c) {
  * surrogates nor overlong forms (RFC 3629). */
 static size_t utf8_len(const uint8_t *s, size_t left) {
         uint8_t c = s[0];
-        size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3
-                   : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+        size_t n = c < 0x80                ? 1
+                   : c >= 0xC2 && c < 0xE0 ? 2
+                   : c >= 0xE0 && c < 0xF0 ? 3
+                   : c >= 0xF0 && c < 0xF5 ? 4
+                                           : 0;
 
         if (n == 0 || n > left)
                 return 0;
@@ -44,8 +47,8 @@ static size_t utf8_len(const uint8_t *s, size_t left) {
 }
 
 static void put_control(struct json_out *o, uint8_t c) {
-        static const char *const names[] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n",
-                                            ['\f'] = "\\f", ['\r'] = "\\r"};
+        static const char *const names[] = {
+                ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r"};
         char text[8];
 
         if (c < NET_COUNT_OF(names) && names[c]) {
@@ -310,8 +313,8 @@ bool json_read_int(struct json_body *b, const char *name, enum json_need need, i
         json_t *value;
         int64_t got;
 
-        (void)snprintf(expected, sizeof(expected), "expected an integer %lld..%lld",
-                       (long long)low, (long long)high);
+        (void)snprintf(expected, sizeof(expected), "expected an integer %lld..%lld", (long long)low,
+                       (long long)high);
         value = ask(b, name, need, expected);
         if (!value)
                 return false;

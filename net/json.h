@@ -72,12 +72,12 @@ enum json_need {
 };
 
 struct json_body {
-        json_t *root;                      /* owned unless `borrowed` */
+        json_t *root; /* owned unless `borrowed` */
         bool borrowed;
-        char path[64];                     /* put before field names: "lines[2]." */
+        char path[64];                      /* put before field names: "lines[2]." */
         const char *asked[JSON_FIELDS_MAX]; /* names the caller knows; literals */
         size_t asked_count;
-        char error[JSON_ERROR_MAX];        /* "" while all is well */
+        char error[JSON_ERROR_MAX]; /* "" while all is well */
 };
 
 /* Parses one object: UTF-8, no duplicate keys, nothing behind it, at most
@@ -90,21 +90,21 @@ void json_body_close(struct json_body *b);
 
 /* Each returns true when a value was stored into *out. `name` must be a
  * literal or live as long as the body. */
-bool json_read_int(struct json_body *b, const char *name, enum json_need need,
-                   int64_t low, int64_t high, int64_t *out);
-bool json_read_real(struct json_body *b, const char *name, enum json_need need,
-                    double low, double high, double *out);
+bool json_read_int(struct json_body *b, const char *name, enum json_need need, int64_t low,
+                   int64_t high, int64_t *out);
+bool json_read_real(struct json_body *b, const char *name, enum json_need need, double low,
+                    double high, double *out);
 bool json_read_bool(struct json_body *b, const char *name, enum json_need need, bool *out);
 /* Length in bytes; a zero byte inside is a fault. The span is terminated. */
-bool json_read_str(struct json_body *b, const char *name, enum json_need need,
-                   size_t min_len, size_t max_len, struct span *out);
+bool json_read_str(struct json_body *b, const char *name, enum json_need need, size_t min_len,
+                   size_t max_len, struct span *out);
 /* One of `choices` (ended by NULL); *out is its index. */
 bool json_read_choice(struct json_body *b, const char *name, enum json_need need,
                       const char *const *choices, int *out);
 bool json_read_time(struct json_body *b, const char *name, enum json_need need, int64_t *at_ms);
 /* An array of at most `max` elements, borrowed. */
-bool json_read_array(struct json_body *b, const char *name, enum json_need need,
-                     size_t max, const json_t **out);
+bool json_read_array(struct json_body *b, const char *name, enum json_need need, size_t max,
+                     const json_t **out);
 bool json_read_object(struct json_body *b, const char *name, enum json_need need,
                       const json_t **out);
 

@@ -170,7 +170,7 @@ static int take_bytes(const json_t *jwk, const char *name, uint8_t *out, size_t 
 
 static int take_oct(const json_t *jwk, struct jwt_key *key, struct why *why) {
         uint8_t bytes[JWT_SECRET_MAX];
-        size_t len;
+        size_t len = 0;
         int r = take_bytes(jwk, "k", bytes, sizeof(bytes), &len, why);
 
         if (r == 0 && len < JWK_SECRET_MIN)
@@ -231,7 +231,7 @@ static EVP_PKEY *make_ec(const uint8_t point[1 + 2 * COORDINATE], const uint8_t 
 
 static int take_ec(const json_t *jwk, struct jwt_key *key, struct why *why) {
         uint8_t point[1 + 2 * COORDINATE] = {0x04}, d[COORDINATE];
-        size_t x, y, len = 0;
+        size_t x = 0, y = 0, len = 0;
         bool has_private = json_object_get(jwk, "d") != NULL;
 
         if (take_bytes(jwk, "x", point + 1, COORDINATE, &x, why) != 0 ||
@@ -261,7 +261,7 @@ static int accept_rsa(struct jwt_key *key, struct why *why) {
 
 static int take_rsa(const json_t *jwk, struct jwt_key *key, struct why *why) {
         uint8_t n[RSA_MAX_BYTES], e[8];
-        size_t n_len, e_len;
+        size_t n_len = 0, e_len = 0;
         OSSL_PARAM_BLD *builder;
         BIGNUM *n_bn, *e_bn;
 

@@ -30,10 +30,8 @@ void jwt_keys_free(struct jwt_keys **keys);
 
 /* Adds the file's keys in order. 0; 1 with a sentence in `why` when the file
  * is not what it should be (nothing of it was added); -errno. */
-NET_MUST int jwt_keys_add_file(struct jwt_keys *keys, const char *path, char *why,
-                               size_t why_cap);
-NET_MUST int jwt_keys_add_text(struct jwt_keys *keys, struct span text, char *why,
-                               size_t why_cap);
+NET_MUST int jwt_keys_add_file(struct jwt_keys *keys, const char *path, char *why, size_t why_cap);
+NET_MUST int jwt_keys_add_text(struct jwt_keys *keys, struct span text, char *why, size_t why_cap);
 
 size_t jwt_keys_count(const struct jwt_keys *keys);
 const char *jwt_keys_kid(const struct jwt_keys *keys, size_t index);

@@ -248,7 +248,10 @@ int jwt_verify(const struct jwt_keys *keys, struct span token, const struct jwt_
 
         jwt_claims_init(claims);
         r = check(keys, token, rules, claims);
-        return r ? r : check_times(claims, rules, now_ms);
+        if (r == 0)
+                return check_times(claims, rules, now_ms);
+        jwt_claims_init(claims); /* nothing of a token that is not good */
+        return r;
 }
 
 /* ---- signing ---- */

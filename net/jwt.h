@@ -29,18 +29,18 @@
 #define JWT_TYP_PASS "sluice-pass+jwt"
 
 enum jwt_outcome {
-        JWT_MALFORMED = 1,     /* not three parts of strict base64url and JSON, too long */
-        JWT_UNKNOWN_KEY = 2,   /* no `kid`, or none of ours */
-        JWT_ALG_MISMATCH = 3,  /* `alg` is not the one of that key */
+        JWT_MALFORMED = 1,    /* not three parts of strict base64url and JSON, too long */
+        JWT_UNKNOWN_KEY = 2,  /* no `kid`, or none of ours */
+        JWT_ALG_MISMATCH = 3, /* `alg` is not the one of that key */
         JWT_BAD_SIGNATURE = 4,
-        JWT_EXPIRED = 5,       /* authentic, but past `exp`; claims are filled */
-        JWT_NOT_YET = 6,       /* authentic, but before `nbf` or `iat`; claims are filled */
-        JWT_BAD_CLAIMS = 7,    /* typ, exp, sub, iss or aud missing or not as asked */
+        JWT_EXPIRED = 5,    /* authentic, but past `exp`; claims are filled */
+        JWT_NOT_YET = 6,    /* authentic, but before `nbf` or `iat`; claims are filled */
+        JWT_BAD_CLAIMS = 7, /* typ, exp, sub, iss or aud missing or not as asked */
         JWT_OUTCOME_COUNT
 };
 
 struct jwt_claims {
-        char sub[JWT_SUB_MAX + 1]; /* 1..128 bytes of 0x21-0x7E without , " \ */
+        char sub[JWT_SUB_MAX + 1];  /* 1..128 bytes of 0x21-0x7E without , " \ */
         char iss[JWT_TEXT_MAX + 1]; /* "" when absent or longer */
         char aud[JWT_TEXT_MAX + 1]; /* the audience asked for, else the only one */
         char jti[JWT_JTI_MAX + 1];
@@ -61,8 +61,7 @@ struct jwt_rules {
 /* 0 with *claims, or an enum jwt_outcome. No allocation of ours besides the
  * parsed JSON of at most JWT_MAX_BYTES. */
 NET_MUST int jwt_verify(const struct jwt_keys *keys, struct span token,
-                        const struct jwt_rules *rules, int64_t now_ms,
-                        struct jwt_claims *claims);
+                        const struct jwt_rules *rules, int64_t now_ms, struct jwt_claims *claims);
 
 /* For logs and counters: "bad_signature". */
 const char *jwt_outcome_text(int outcome);
@@ -73,8 +72,8 @@ bool jwt_sub_is_good(struct span sub);
 /* Signs with the ring's first key that can sign. `typ` NULL: "JWT". Claims
  * that are "", JWT_NO_TIME or rnd -1 are left out. Writes the token without a
  * terminating zero. 0, -ENOKEY (none can sign), -ENOBUFS, -EIO (crypto). */
-NET_MUST int jwt_sign(const struct jwt_keys *keys, const char *typ,
-                      const struct jwt_claims *claims, char *out, size_t cap, size_t *len);
+NET_MUST int jwt_sign(const struct jwt_keys *keys, const char *typ, const struct jwt_claims *claims,
+                      char *out, size_t cap, size_t *len);
 /* The same for a payload that is JSON already. */
 NET_MUST int jwt_sign_json(const struct jwt_keys *keys, const char *typ, struct span payload,
                            char *out, size_t cap, size_t *len);
@@ -96,8 +95,8 @@ void jwt_cache_clear(struct jwt_cache *cache);
 /* As jwt_verify; a hit costs one hash and no allocation. Only good tokens
  * are remembered. */
 NET_MUST int jwt_cache_verify(struct jwt_cache *cache, const struct jwt_keys *keys,
-                              struct span token, const struct jwt_rules *rules,
-                              int64_t now_ms, struct jwt_claims *claims);
+                              struct span token, const struct jwt_rules *rules, int64_t now_ms,
+                              struct jwt_claims *claims);
 uint64_t jwt_cache_hits(const struct jwt_cache *cache);
 
 #endif

@@ -105,8 +105,8 @@ static const char *level_name(enum log_level level) {
         return "error";
 }
 
-size_t log_format(char out[LOG_LINE_MAX], enum log_level level, const char *area,
-                  const char *event, const struct log_field *fields) {
+size_t log_format(char out[LOG_LINE_MAX], enum log_level level, const char *area, const char *event,
+                  const struct log_field *fields) {
         struct line l = {.p = out};
         char at[CLOCK_TEXT_MAX];
         const char *program = atomic_load_explicit(&log_program, memory_order_relaxed);

@@ -35,33 +35,33 @@ struct log_field {
         };
 };
 
-#define LOG_END ((struct log_field){ .type = LOG_TYPE_END })
-#define LOG_SPAN(n, v) ((struct log_field){ .name = (n), .type = LOG_TYPE_STR, .s = (v) })
+#define LOG_END ((struct log_field){.type = LOG_TYPE_END})
+#define LOG_SPAN(n, v) ((struct log_field){.name = (n), .type = LOG_TYPE_STR, .s = (v)})
 #define LOG_S(n, v) LOG_SPAN(n, span_of(v))
-#define LOG_I(n, v) ((struct log_field){ .name = (n), .type = LOG_TYPE_INT, .i = (int64_t)(v) })
-#define LOG_U(n, v) ((struct log_field){ .name = (n), .type = LOG_TYPE_UINT, .u = (uint64_t)(v) })
-#define LOG_B(n, v) ((struct log_field){ .name = (n), .type = LOG_TYPE_BOOL, .b = (v) })
+#define LOG_I(n, v) ((struct log_field){.name = (n), .type = LOG_TYPE_INT, .i = (int64_t)(v)})
+#define LOG_U(n, v) ((struct log_field){.name = (n), .type = LOG_TYPE_UINT, .u = (uint64_t)(v)})
+#define LOG_B(n, v) ((struct log_field){.name = (n), .type = LOG_TYPE_BOOL, .b = (v)})
 /* A negative errno as its name: LOG_E("error", r). */
 #define LOG_E(n, negative) LOG_S(n, log_errno_name(negative))
 
 /* Fields may be none; a LOG_END at their end is allowed and not needed. */
-#define log_event(level, area, event, ...)                                            \
-        do {                                                                          \
-                if (log_is_on(level))                                                 \
-                        log_write((level), (area), (event),                           \
-                                  (const struct log_field[]){ __VA_ARGS__ __VA_OPT__(, ) LOG_END }); \
+#define log_event(level, area, event, ...)                                                         \
+        do {                                                                                       \
+                if (log_is_on(level))                                                              \
+                        log_write((level), (area), (event),                                        \
+                                  (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ) LOG_END}); \
         } while (0)
 
 /* The same, at most `per_s` lines a second from this place in the source;
  * the next line that passes says how many were left out ("skipped"). */
-#define log_event_limited(per_s, level, area, event, ...)                             \
-        do {                                                                          \
-                static struct log_rate log_rate_;                                     \
-                uint64_t log_skipped_ = 0;                                            \
-                if (log_is_on(level) && log_rate_allows(&log_rate_, (per_s), &log_skipped_)) \
-                        log_write((level), (area), (event),                           \
-                                  (const struct log_field[]){ LOG_U("skipped", log_skipped_), \
-                                                              ##__VA_ARGS__, LOG_END }); \
+#define log_event_limited(per_s, level, area, event, ...)                                          \
+        do {                                                                                       \
+                static struct log_rate log_rate_;                                                  \
+                uint64_t log_skipped_ = 0;                                                         \
+                if (log_is_on(level) && log_rate_allows(&log_rate_, (per_s), &log_skipped_))       \
+                        log_write((level), (area), (event),                                        \
+                                  (const struct log_field[]){LOG_U("skipped", log_skipped_),       \
+                                                             ##__VA_ARGS__, LOG_END});             \
         } while (0)
 
 struct log_rate {
@@ -83,8 +83,8 @@ void log_write(enum log_level level, const char *area, const char *event,
 
 /* Renders a line as log_write would, newline included. Returns its length,
  * 0..LOG_LINE_MAX. */
-size_t log_format(char out[LOG_LINE_MAX], enum log_level level, const char *area,
-                  const char *event, const struct log_field *fields);
+size_t log_format(char out[LOG_LINE_MAX], enum log_level level, const char *area, const char *event,
+                  const struct log_field *fields);
 
 /* Lines dropped since the start because they could not be written. */
 uint64_t log_dropped(void);

@@ -145,8 +145,8 @@ void metrics_sample(struct metrics_out *o, const char *name, const struct metric
         put_format(o, "%llu\n", (unsigned long long)value);
 }
 
-void metrics_sample_int(struct metrics_out *o, const char *name,
-                        const struct metrics_label *labels, size_t label_count, int64_t value) {
+void metrics_sample_int(struct metrics_out *o, const char *name, const struct metrics_label *labels,
+                        size_t label_count, int64_t value) {
         put_head(o, name, labels, label_count);
         put_format(o, "%lld\n", (long long)value);
 }

@@ -78,8 +78,8 @@ void metrics_family(struct metrics_out *o, const char *name, enum metrics_type t
 /* `labels` may be NULL with 0. */
 void metrics_sample(struct metrics_out *o, const char *name, const struct metrics_label *labels,
                     size_t label_count, uint64_t value);
-void metrics_sample_int(struct metrics_out *o, const char *name,
-                        const struct metrics_label *labels, size_t label_count, int64_t value);
+void metrics_sample_int(struct metrics_out *o, const char *name, const struct metrics_label *labels,
+                        size_t label_count, int64_t value);
 void metrics_sample_real(struct metrics_out *o, const char *name,
                          const struct metrics_label *labels, size_t label_count, double value);
 /* _bucket, _sum and _count of the sum of `part_count` histograms. */
