@@ -24,6 +24,8 @@ void http_page_free(struct http_page **p);
 
 int http_page_status(const struct http_page *p);
 const struct http_header *http_page_headers(const struct http_page *p, size_t *n);
+/* The same with `content-length` at their end, as sessions send them. */
+const struct http_header *http_page_sent_headers(const struct http_page *p, size_t *n);
 struct span http_page_body(const struct http_page *p);
 
 #endif

@@ -1,0 +1,43 @@
+/* net/h2_limits.h - how much oddness one connection may show.
+ *
+ * A leaky bucket of weights: it fills by what a peer does and empties with
+ * time. Honest peers never come near its rim; who reaches it is cut off.
+ *
+ * Units      weights; milliseconds.
+ * Ownership  a plain value to embed.
+ */
+#ifndef NET_H2_LIMITS_H
+#define NET_H2_LIMITS_H
+
+#include "net/base.h"
+
+struct h2_bucket {
+        uint32_t burst;
+        uint32_t per_s;
+        uint64_t level_milli;
+        int64_t seen_ms;
+};
+
+/* Weights of what a peer may send but rarely needs to. */
+enum h2_glitch {
+        H2_GLITCH_PING = 1,
+        H2_GLITCH_PRIORITY = 1,
+        H2_GLITCH_UNKNOWN = 1,
+        H2_GLITCH_TINY_WINDOW = 1,
+        H2_GLITCH_GOAWAY = 10,
+        H2_GLITCH_SETTINGS = 10,
+        H2_GLITCH_EMPTY = 10, /* DATA or HEADERS with nothing in it */
+};
+
+/* A window update below this is tiny. */
+#define H2_TINY_WINDOW 1024
+
+/* Everything a peer sent, an eighth of it, may exceed what of it was of use
+ * by this much (padding, empty frames, control frames). */
+#define H2_USELESS_BYTES ((uint64_t)262144)
+
+void h2_bucket_init(struct h2_bucket *b, uint32_t burst, uint32_t per_s);
+/* False once the level is above `burst`. */
+bool h2_bucket_add(struct h2_bucket *b, uint32_t weight, int64_t now_ms);
+
+#endif

@@ -1,0 +1,261 @@
+#include "net/http_hub.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "net/http_conn.h"
+#include "net/problem.h"
+
+#define SWEEP_MAX_MS 250
+#define SWEEP_MIN_MS 10
+#define LINGER_MS 1000
+
+/* ---- lists ---- */
+
+static void list_join(struct http_conn_list *l, struct http_conn *c) {
+        c->next = NULL;
+        c->prev = l->last;
+        if (l->last)
+                l->last->next = c;
+        else
+                l->first = c;
+        l->last = c;
+}
+
+static void list_leave(struct http_conn_list *l, struct http_conn *c) {
+        if (c->prev)
+                c->prev->next = c->next;
+        else
+                l->first = c->next;
+        if (c->next)
+                c->next->prev = c->prev;
+        else
+                l->last = c->prev;
+        c->prev = c->next = NULL;
+}
+
+static void sweep_start(struct http_hub *h) {
+        if (!loop_timer_is_started(&h->sweep))
+                loop_timer_start(&h->sweep, h->sweep_ms);
+}
+
+void http_hub_move(struct http_conn *c, enum http_conn_state state) {
+        struct http_hub *h = c->hub;
+        bool was_handshaking = c->state == HTTP_CONN_HANDSHAKING;
+        if (c->state == HTTP_CONN_STATES) { /* new */
+                metrics_set(&h->counters.connections_open, ++h->n_conns);
+                was_handshaking = false;
+                sweep_start(h);
+        } else {
+                assert(c->state != HTTP_CONN_LINGERING || state == HTTP_CONN_LINGERING);
+                list_leave(&h->lists[c->state], c);
+        }
+        h->n_handshaking -= was_handshaking;
+        h->n_handshaking += state == HTTP_CONN_HANDSHAKING;
+        c->state = state;
+        c->since_ms = loop_now_ms(h->loop);
+        list_join(&h->lists[state], c);
+        if (was_handshaking && state != HTTP_CONN_HANDSHAKING && h->on_room)
+                h->on_room(h);
+}
+
+static void on_free_retired(struct loop_defer *d) {
+        struct http_hub *h = NET_CONTAINER_OF(d, struct http_hub, free_retired);
+        while (h->retired) {
+                struct http_conn *c = h->retired;
+                h->retired = c->next;
+                http_conn_free(c);
+        }
+        if (h->n_conns == 0 && h->on_empty)
+                h->on_empty(h);
+}
+
+static void again_leave(struct http_conn *c) {
+        struct http_conn **at = &c->hub->again;
+        while (*at && *at != c)
+                at = &(*at)->next_again;
+        if (*at)
+                *at = c->next_again;
+        c->is_again = false;
+}
+
+void http_hub_retire(struct http_conn *c) {
+        struct http_hub *h = c->hub;
+        if (c->is_again)
+                again_leave(c);
+        list_leave(&h->lists[c->state], c);
+        bool was_handshaking = c->state == HTTP_CONN_HANDSHAKING;
+        h->n_handshaking -= was_handshaking;
+        metrics_set(&h->counters.connections_open, --h->n_conns);
+        c->next = h->retired;
+        h->retired = c;
+        loop_defer(h->loop, &h->free_retired, on_free_retired);
+        if (h->on_room)
+                h->on_room(h);
+}
+
+/* ---- reading on ---- */
+
+static void on_read_again(struct loop_timer *t) {
+        struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, read_again);
+        struct http_conn *c = h->again;
+        h->again = NULL;
+        while (c) {
+                struct http_conn *next = c->next_again;
+                c->is_again = false;
+                http_conn_read_again(c);
+                c = next;
+        }
+}
+
+void http_hub_read_again(struct http_conn *c) {
+        struct http_hub *h = c->hub;
+        if (c->is_again)
+                return;
+        c->is_again = true;
+        c->next_again = h->again;
+        h->again = c;
+        if (!loop_timer_is_started(&h->read_again))
+                loop_timer_start(&h->read_again, 0);
+}
+
+/* ---- the sweep ---- */
+
+static void sweep_aged(struct http_hub *h, enum http_conn_state state, int64_t before_ms,
+                       void (*act)(struct http_conn *c)) {
+        for (struct http_conn *c = h->lists[state].first; c && c->since_ms <= before_ms;) {
+                struct http_conn *next = c->next;
+                act(c);
+                c = next;
+        }
+}
+
+static void handshake_late(struct http_conn *c) {
+        metrics_add(&c->hub->counters.handshakes_failed, 1);
+        metrics_add(&c->hub->counters.closed_timeouts, 1);
+        http_conn_cut(c);
+}
+
+static void drain_all(struct http_hub *h, enum http_conn_state state) {
+        for (struct http_conn *c = h->lists[state].first; c;) {
+                struct http_conn *next = c->next;
+                http_conn_drain(c);
+                c = next;
+        }
+}
+
+static void on_sweep(struct loop_timer *t) {
+        struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, sweep);
+        const struct http_server_limits *lim = &h->conf.limits;
+        int64_t now = loop_now_ms(h->loop);
+        sweep_aged(h, HTTP_CONN_HANDSHAKING, now - lim->handshake_ms, handshake_late);
+        sweep_aged(h, HTTP_CONN_LINGERING, now - LINGER_MS, http_conn_cut);
+        if (h->draining)
+                drain_all(h, HTTP_CONN_IDLE);
+        else
+                sweep_aged(h, HTTP_CONN_IDLE, now - lim->idle_ms, http_conn_end);
+        for (struct http_conn *c = h->lists[HTTP_CONN_ACTIVE].first; c;) {
+                struct http_conn *next = c->next;
+                http_conn_check(c, now);
+                c = next;
+        }
+        if (h->n_conns > 0)
+                loop_timer_start(&h->sweep, h->sweep_ms);
+}
+
+void http_hub_drain(struct http_hub *h) {
+        h->draining = true;
+        while (h->lists[HTTP_CONN_HANDSHAKING].first)
+                http_conn_cut(h->lists[HTTP_CONN_HANDSHAKING].first);
+        drain_all(h, HTTP_CONN_IDLE);
+        drain_all(h, HTTP_CONN_ACTIVE);
+        if (h->n_conns == 0 && h->on_empty)
+                h->on_empty(h);
+}
+
+/* ---- set up ---- */
+
+static struct http_page *refusal_new(enum problem_code code) {
+        char text[1024];
+        struct json_out o;
+        json_out_init(&o, text, sizeof text);
+        problem_render(&o, code, NULL, NULL, NULL);
+        const struct http_header headers[] = {
+                { SPAN("content-type"), SPAN(PROBLEM_MEDIA_TYPE), HTTP_FIELD_CONTENT_TYPE },
+                { SPAN("cache-control"), SPAN("private, no-store"), HTTP_FIELD_CACHE_CONTROL },
+        };
+        return http_page_new(problem_of(code)->status, headers, NET_COUNT_OF(headers),
+                             json_out_done(&o));
+}
+
+static bool refusals_make(struct http_hub *h) {
+        static const enum problem_code codes[HTTP_REFUSAL_COUNT] = {
+                [HTTP_REFUSE_MALFORMED] = PROBLEM_BAD_REQUEST,
+                [HTTP_REFUSE_METHOD] = PROBLEM_METHOD_NOT_ALLOWED,
+                [HTTP_REFUSE_TOO_LARGE] = PROBLEM_HEADERS_TOO_LARGE,
+                [HTTP_REFUSE_NO_MEMORY] = PROBLEM_UNAVAILABLE,
+        };
+        for (size_t i = 0; i < HTTP_REFUSAL_COUNT; i++) {
+                h->refusals[i] = refusal_new(codes[i]);
+                if (!h->refusals[i])
+                        return false;
+        }
+        return true;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+        return a < b ? a : b;
+}
+
+static int64_t sweep_interval(const struct http_server_limits *lim) {
+        int64_t ms = least(least(lim->handshake_ms, lim->header_ms),
+                           least(least(lim->body_ms, lim->stall_ms), lim->idle_ms)) / 4;
+        return ms > SWEEP_MAX_MS ? SWEEP_MAX_MS : ms < SWEEP_MIN_MS ? SWEEP_MIN_MS : ms;
+}
+
+int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_conf *conf) {
+        const struct http_server_limits *lim = &conf->limits;
+        memset(h, 0, sizeof *h);
+        h->loop = l;
+        h->conf = *conf;
+        h->tls = conf->tls;
+        if (h->tls)
+                tls_context_take(h->tls);
+        h->pool = pool_new();
+        h->session_conf = (struct http_session_conf){
+                .pool = h->pool,
+                .head = { .fields = lim->header_fields,
+                          .bytes = lim->header_bytes,
+                          .keep_unknown = conf->keep_unknown },
+                .streams = lim->streams,
+                .glitch_burst = lim->glitch_burst,
+                .glitch_per_s = lim->glitch_per_s,
+                .reset_burst = lim->reset_burst,
+                .reset_per_s = lim->reset_per_s,
+                .is_tls = conf->tls != NULL,
+        };
+        h->sweep_ms = sweep_interval(lim);
+        loop_timer_init(l, &h->sweep, on_sweep);
+        loop_timer_init(l, &h->read_again, on_read_again);
+        /* A peer that is gone must not end the program. */
+        (void)signal(SIGPIPE, SIG_IGN);
+        return h->pool && refusals_make(h) ? 0 : -ENOMEM;
+}
+
+void http_hub_fini(struct http_hub *h) {
+        h->on_room = NULL;
+        h->on_empty = NULL;
+        for (size_t i = 0; i < HTTP_CONN_STATES; i++) {
+                while (h->lists[i].first)
+                        http_conn_cut(h->lists[i].first);
+        }
+        loop_defer_cancel(h->loop, &h->free_retired);
+        on_free_retired(&h->free_retired);
+        loop_timer_cancel(&h->sweep);
+        loop_timer_cancel(&h->read_again);
+        for (size_t i = 0; i < HTTP_REFUSAL_COUNT; i++)
+                http_page_free(&h->refusals[i]);
+        tls_context_free(&h->tls);
+        pool_free(&h->pool);
+}

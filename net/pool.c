@@ -1,0 +1,323 @@
+/* Slabs are 64 KiB, aligned to 64 KiB, cut from regions of 1 MiB. The slab of
+ * a piece is found by masking its address, and knows its size class:
+ *
+ *   | head, 64 bytes | piece | piece | ...          |   classes up to 8 KiB
+ *   | head, 4 KiB    | 20 KiB | 20 KiB | 20 KiB     |   the page class
+ *   | head, 4 KiB    | one piece of any size ...        its own mapping
+ *
+ * Pieces never used are handed out in order of address, so that pages nobody
+ * touched cost nothing. An empty slab gives its pages back to the system once
+ * there are SPARE_SLABS others. Under AddressSanitizer every piece is malloc's
+ * own, or it could not see a use after free. */
+#include "net/pool.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_IS_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POOL_IS_MALLOC 1
+#endif
+#endif
+#ifndef POOL_IS_MALLOC
+#define POOL_IS_MALLOC 0
+#endif
+
+#define SLAB_BYTES ((size_t)65536)
+#define REGION_BYTES ((size_t)1 << 20)
+#define PAGE_BYTES ((size_t)4096)
+#define SPARE_SLABS 16
+
+static const uint16_t class_bytes[] = { 32,   48,   64,   96,   128,  192,  256,  384,  512,
+                                        768,  1024, 1536, 2032, 3104, 4080, 8176, 20480 };
+#define CLASS_COUNT NET_COUNT_OF(class_bytes)
+#define CLASS_PAGES (CLASS_COUNT - 1)
+#define CLASS_SINGLE CLASS_COUNT /* a mapping of its own */
+#define SMALL_MAX 4080
+
+struct piece {
+        struct piece *next;
+};
+
+struct slab {
+        struct slab *prev, *next; /* among the slabs of its class with room */
+        struct piece *given;      /* pieces given back */
+        uint32_t fresh;           /* offset of the first piece never used */
+        uint16_t used;
+        uint16_t class;
+        bool listed;
+        size_t mapping; /* bytes of a single's mapping */
+};
+
+struct region {
+        struct region *next;
+        void *map;
+        size_t bytes;
+};
+
+struct pool {
+        struct slab *with_room[CLASS_COUNT];
+        struct slab *empty;     /* by `next`; pages may be gone */
+        size_t empty_resident;  /* of those, how many may hold pages */
+        struct region *regions;
+        size_t bytes;
+        uint8_t class_of[SMALL_MAX / 16 + 1];
+};
+
+static void *map_aligned(size_t bytes, void **map, size_t *map_bytes) {
+        *map_bytes = bytes + SLAB_BYTES;
+        *map = mmap(NULL, *map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (*map == MAP_FAILED)
+                return NULL;
+        uintptr_t at = ((uintptr_t)*map + SLAB_BYTES - 1) & ~(uintptr_t)(SLAB_BYTES - 1);
+        return (void *)at;
+}
+
+struct pool *pool_new(void) {
+        struct pool *p = calloc(1, sizeof *p);
+        if (!p)
+                return NULL;
+        uint8_t class = 0;
+        for (size_t i = 0; i < sizeof p->class_of; i++) {
+                while (class_bytes[class] < i * 16)
+                        class++;
+                p->class_of[i] = class;
+        }
+        return p;
+}
+
+void pool_free(struct pool **pp) {
+        struct pool *p = *pp;
+        *pp = NULL;
+        if (!p)
+                return;
+        while (p->regions) {
+                struct region *r = p->regions;
+                p->regions = r->next;
+                (void)munmap(r->map, r->bytes);
+                free(r);
+        }
+        free(p);
+}
+
+static bool region_add(struct pool *p) {
+        struct region *r = malloc(sizeof *r);
+        char *at = r ? map_aligned(REGION_BYTES, &r->map, &r->bytes) : NULL;
+        if (!at) {
+                free(r);
+                return false;
+        }
+        r->next = p->regions;
+        p->regions = r;
+        for (size_t i = REGION_BYTES / SLAB_BYTES; i-- > 0;) {
+                struct slab *s = (struct slab *)(void *)(at + i * SLAB_BYTES);
+                s->next = p->empty;
+                p->empty = s;
+        }
+        return true;
+}
+
+static uint32_t slab_first(size_t class) {
+        return class == CLASS_PAGES ? (uint32_t)PAGE_BYTES : 64;
+}
+
+static void room_join(struct pool *p, struct slab *s) {
+        s->prev = NULL;
+        s->next = p->with_room[s->class];
+        if (s->next)
+                s->next->prev = s;
+        p->with_room[s->class] = s;
+        s->listed = true;
+}
+
+static void room_leave(struct pool *p, struct slab *s) {
+        if (s->prev)
+                s->prev->next = s->next;
+        else
+                p->with_room[s->class] = s->next;
+        if (s->next)
+                s->next->prev = s->prev;
+        s->listed = false;
+}
+
+static struct slab *slab_open(struct pool *p, size_t class) {
+        if (!p->empty && !region_add(p))
+                return NULL;
+        struct slab *s = p->empty;
+        p->empty = s->next;
+        if (p->empty_resident > 0)
+                p->empty_resident--;
+        *s = (struct slab){ .fresh = slab_first(class), .class = (uint16_t)class };
+        p->bytes += SLAB_BYTES;
+        room_join(p, s);
+        return s;
+}
+
+static void slab_close(struct pool *p, struct slab *s) {
+        room_leave(p, s);
+        p->bytes -= SLAB_BYTES;
+        if (p->empty_resident >= SPARE_SLABS) {
+                /* The head's page goes too; the list needs it back, zeroed. */
+                (void)madvise(s, SLAB_BYTES, MADV_DONTNEED);
+                struct slab **tail = &p->empty;
+                for (size_t i = 0; i < SPARE_SLABS && *tail; i++)
+                        tail = &(*tail)->next;
+                s->next = *tail;
+                *tail = s;
+                return;
+        }
+        s->next = p->empty;
+        p->empty = s;
+        p->empty_resident++;
+}
+
+static void *single_take(struct pool *p, size_t n) {
+        void *map;
+        size_t bytes;
+        char *at = map_aligned(PAGE_BYTES + n, &map, &bytes);
+        if (!at)
+                return NULL;
+        struct slab *s = (struct slab *)(void *)at;
+        /* Trim, so that masking and unmapping need only the head. */
+        if (at != (char *)map)
+                (void)munmap(map, (size_t)(at - (char *)map));
+        bytes -= (size_t)(at - (char *)map);
+        *s = (struct slab){ .class = CLASS_SINGLE, .mapping = bytes };
+        p->bytes += bytes;
+        return at + PAGE_BYTES;
+}
+
+static struct slab *slab_of(void *piece) {
+        return (struct slab *)(void *)((uintptr_t)piece & ~(uintptr_t)(SLAB_BYTES - 1));
+}
+
+static size_t class_for(const struct pool *p, size_t n) {
+        if (n <= SMALL_MAX)
+                return p->class_of[(n + 15) / 16];
+        return n <= class_bytes[CLASS_PAGES - 1] ? CLASS_PAGES - 1 : CLASS_PAGES;
+}
+
+void *pool_take(struct pool *p, size_t n) {
+        if (POOL_IS_MALLOC)
+                return malloc(n ? n : 1);
+        if (n > class_bytes[CLASS_PAGES])
+                return single_take(p, n);
+        size_t class = class_for(p, n);
+        struct slab *s = p->with_room[class];
+        if (!s && !(s = slab_open(p, class)))
+                return NULL;
+        void *piece = s->given;
+        if (piece) {
+                s->given = s->given->next;
+        } else {
+                piece = (char *)s + s->fresh;
+                s->fresh += class_bytes[class];
+        }
+        s->used++;
+        if (!s->given && s->fresh + class_bytes[class] > SLAB_BYTES)
+                room_leave(p, s);
+        return piece;
+}
+
+void *pool_take_zero(struct pool *p, size_t n) {
+        void *piece = pool_take(p, n);
+        if (piece)
+                memset(piece, 0, n);
+        return piece;
+}
+
+void pool_give(struct pool *p, void *piece) {
+        if (POOL_IS_MALLOC) {
+                free(piece);
+                return;
+        }
+        if (!piece)
+                return;
+        struct slab *s = slab_of(piece);
+        if (s->class == CLASS_SINGLE) {
+                p->bytes -= s->mapping;
+                (void)munmap(s, s->mapping);
+                return;
+        }
+        struct piece *back = piece;
+        back->next = s->given;
+        s->given = back;
+        if (!s->listed)
+                room_join(p, s);
+        assert(s->used > 0);
+        if (--s->used == 0 && (s->prev || s->next))
+                slab_close(p, s);
+}
+
+void *pool_resize(struct pool *p, void *piece, size_t n) {
+        if (POOL_IS_MALLOC)
+                return realloc(piece, n ? n : 1);
+        if (!piece)
+                return pool_take(p, n);
+        struct slab *s = slab_of(piece);
+        size_t has = s->class == CLASS_SINGLE ? s->mapping - PAGE_BYTES : class_bytes[s->class];
+        if (n <= has)
+                return piece;
+        void *fresh = pool_take(p, n);
+        if (fresh) {
+                memcpy(fresh, piece, has);
+                pool_give(p, piece);
+        }
+        return fresh;
+}
+
+size_t pool_bytes(const struct pool *p) {
+        return p->bytes;
+}
+
+/* ---- pieces that die together ---- */
+
+struct arena_block {
+        struct arena_block *next;
+};
+
+/* One block holds an ordinary request with its exchange. */
+#define ARENA_BLOCK 4080
+
+void arena_init(struct arena *a, struct pool *p) {
+        *a = (struct arena){ .pool = p };
+}
+
+void arena_fini(struct arena *a) {
+        struct arena whole = *a; /* it may lie in its own block */
+        while (whole.blocks) {
+                struct arena_block *b = whole.blocks;
+                whole.blocks = b->next;
+                pool_give(whole.pool, b);
+        }
+}
+
+void *arena_take(struct arena *a, size_t n) {
+        n = (n + 7) & ~(size_t)7;
+        if (n > a->room) {
+                size_t bytes = sizeof(struct arena_block) + n;
+                if (bytes < ARENA_BLOCK)
+                        bytes = ARENA_BLOCK;
+                struct arena_block *b = pool_take(a->pool, bytes);
+                if (!b)
+                        return NULL;
+                b->next = a->blocks;
+                a->blocks = b;
+                a->at = (char *)(b + 1);
+                a->room = bytes - sizeof *b;
+        }
+        void *piece = a->at;
+        a->at += n;
+        a->room -= n;
+        a->bytes += n;
+        return piece;
+}
+
+struct span arena_copy(struct arena *a, struct span from) {
+        char *to = arena_take(a, from.len ? from.len : 1);
+        if (to && from.len > 0)
+                memcpy(to, from.p, from.len);
+        return (struct span){ to, to ? from.len : 0 };
+}
