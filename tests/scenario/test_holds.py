@@ -139,7 +139,7 @@ def test_pass_without_account_token_is_401_on_every_holds_path(shop):
     sale = shop.sale()
     buyer = admitted(shop, sale)
     hold = buyer.hold().json["hold"]
-    token, buyer.token = buyer.token, None
+    buyer.token = None
     for answer in (buyer.hold(), buyer.read_hold(hold), buyer.extend(hold), buyer.release(hold)):
         assert_problem(answer, 401, "account_required")
         assert answer.header("www-authenticate").startswith("Bearer")
