@@ -22,7 +22,6 @@ struct h2_server {
         size_t n_left;
         size_t room;         /* of the pull under way */
         size_t discarded;    /* body bytes nobody wanted, to give back as window */
-        struct http_stream *unfinished; /* answered in full, request is not */
         struct h2_bucket glitches;
         struct h2_bucket resets;
         uint64_t bytes;      /* received */
@@ -34,7 +33,6 @@ struct h2_server {
 
 /* What this file keeps in a stream's `priv`. */
 struct h2_priv {
-        struct http_stream *unfinished;
         char status[4];
         bool deferred;
         bool own_reset; /* broken off by our side for no fault of the peer */
@@ -230,10 +228,7 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
                 if (!st)
                         break;
                 st->sent_end = true;
-                if (!st->received_end) {
-                        priv_of(st)->unfinished = h->unfinished;
-                        h->unfinished = st;
-                }
+                st->sent_end_at_ms = h->base.now_ms;
                 break;
         case NGHTTP2_RST_STREAM:
                 h->base.head_since_ms = 0;
@@ -367,19 +362,6 @@ static void windows_give(struct h2_server *h) {
         }
 }
 
-/* RFC 9113, 8.1: the answer is whole, the rest of the request is not wanted. */
-static bool unfinished_reset(struct h2_server *h) {
-        bool any = h->unfinished != NULL;
-        while (h->unfinished) {
-                struct http_stream *st = h->unfinished;
-                h->unfinished = priv_of(st)->unfinished;
-                if (!st->received_end && !st->closed)
-                        (void)nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, st->id,
-                                                        NGHTTP2_NO_ERROR);
-        }
-        return any;
-}
-
 static size_t h2_pull(struct http_session *s, char *out, size_t size) {
         struct h2_server *h = self_of(s);
         size_t n = 0;
@@ -389,11 +371,9 @@ static size_t h2_pull(struct http_session *s, char *out, size_t size) {
                         abuse_judge(h);
                         h->room = size - n;
                         ssize_t r = nghttp2_session_mem_send(h->ng, &h->left);
-                        if (r > 0)
-                                h->n_left = (size_t)r;
-                        else if (!unfinished_reset(h))
+                        if (r <= 0)
                                 break;
-                        continue;
+                        h->n_left = (size_t)r;
                 }
                 size_t part = h->n_left < size - n ? h->n_left : size - n;
                 memcpy(out + n, h->left, part);
@@ -401,7 +381,6 @@ static size_t h2_pull(struct http_session *s, char *out, size_t size) {
                 h->n_left -= part;
                 n += part;
         }
-        (void)unfinished_reset(h); /* before anybody can free one of them */
         return n;
 }
 
@@ -427,9 +406,11 @@ static void h2_abort(struct http_stream *st) {
         struct h2_server *h = self_of(st->session);
         if (st->closed)
                 return;
+        uint32_t code = st->sent_end   ? NGHTTP2_NO_ERROR
+                        : st->answered ? NGHTTP2_CANCEL
+                                       : NGHTTP2_INTERNAL_ERROR;
         priv_of(st)->own_reset = true;
-        (void)nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, st->id,
-                                        st->answered ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+        (void)nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, st->id, code);
 }
 
 static void h2_answer(struct http_stream *st, const struct http_answer *a) {

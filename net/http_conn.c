@@ -16,6 +16,10 @@
 #define PROGRESS_BYTES 1024
 #define ACK_MS 10000
 #define DRAIN_NOTICE_MS 1000
+/* Answered in full, the request is not: its rest is dropped for so long, then
+ * the stream is reset (RFC 9113, 8.1). At once would be allowed, but clients in
+ * wide use, curl 7.88 among them, then lose the answer. */
+#define UNREAD_MS 1000
 #define LINGER_BYTES ((uint32_t)1 << 20)
 
 /* ---- the end of a connection ---- */
@@ -477,6 +481,11 @@ static void stream_check(struct http_conn *c, struct http_stream *st, int64_t no
         const struct http_server_limits *lim = &c->hub->conf.limits;
         if (st->held && !st->received_end && now_ms - st->head_at_ms > lim->body_ms)
                 http_exchange_body_late(st);
+        if (st->sent_end && !st->received_end && !st->closed &&
+            now_ms - st->sent_end_at_ms > UNREAD_MS) {
+                c->session->ops->abort(st);
+                http_conn_flush_later(c);
+        }
         if (http_stream_queued(st) == 0 || st->progress_bytes >= PROGRESS_BYTES) {
                 st->progress_at_ms = now_ms;
                 st->progress_bytes = 0;

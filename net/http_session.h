@@ -71,6 +71,7 @@ struct http_stream {
         bool out_end;       /* nothing will be added */
         /* progress, the connection's */
         int64_t head_at_ms;
+        int64_t sent_end_at_ms; /* the session's */
         int64_t progress_at_ms;
         size_t progress_bytes; /* pulled since then */
         uint64_t priv[4];      /* the session's */
@@ -94,7 +95,7 @@ struct http_session_ops {
         void (*answer)(struct http_stream *st, const struct http_answer *a);
         /* More output, or its end, was added to `out`. */
         void (*resume)(struct http_stream *st);
-        /* Breaks the stream off. */
+        /* Breaks the stream off; one answered in full, without an error. */
         void (*abort)(struct http_stream *st);
         /* The client may send `n` further bytes of body. */
         void (*consume)(struct http_stream *st, size_t n);
