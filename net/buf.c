@@ -6,7 +6,7 @@
 #define BUF_FIRST ((size_t)1024)
 
 void buf_init(struct buf *b, size_t ceiling) {
-        *b = (struct buf){ .ceiling = ceiling };
+        *b = (struct buf){.ceiling = ceiling};
 }
 
 void buf_fini(struct buf *b) {
@@ -15,7 +15,7 @@ void buf_fini(struct buf *b) {
 
 void buf_release(struct buf *b) {
         free(b->data);
-        *b = (struct buf){ .ceiling = b->ceiling };
+        *b = (struct buf){.ceiling = b->ceiling};
 }
 
 /* Doubling, up to a third above the ceiling: a full buffer then always has a

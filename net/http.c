@@ -6,7 +6,8 @@ struct field {
 };
 
 static const struct field fields[HTTP_FIELD_COUNT] = {
-#define X(id, text, forward_) [HTTP_FIELD_##id] = { .name = { text, sizeof(text) - 1 }, .forward = forward_ },
+#define X(id, text, forward_)                                                                      \
+        [HTTP_FIELD_##id] = {.name = {text, sizeof(text) - 1}, .forward = forward_},
         HTTP_FIELD_TABLE(X)
 #undef X
 };
@@ -59,10 +60,9 @@ bool http_field_is_forwarded(enum http_field id) {
 }
 
 static const struct span methods[HTTP_METHOD_OTHER] = {
-        [HTTP_GET] = { "GET", 3 },         [HTTP_HEAD] = { "HEAD", 4 },
-        [HTTP_POST] = { "POST", 4 },       [HTTP_PUT] = { "PUT", 3 },
-        [HTTP_PATCH] = { "PATCH", 5 },     [HTTP_DELETE] = { "DELETE", 6 },
-        [HTTP_OPTIONS] = { "OPTIONS", 7 },
+        [HTTP_GET] = {"GET", 3},         [HTTP_HEAD] = {"HEAD", 4},   [HTTP_POST] = {"POST", 4},
+        [HTTP_PUT] = {"PUT", 3},         [HTTP_PATCH] = {"PATCH", 5}, [HTTP_DELETE] = {"DELETE", 6},
+        [HTTP_OPTIONS] = {"OPTIONS", 7},
 };
 
 enum http_method http_method_of(struct span text) {
@@ -110,9 +110,9 @@ static struct span cut(struct span *rest, char mark, bool quoted) {
         }
         if (i > rest->len)
                 i = rest->len;
-        part = (struct span){ rest->p, i };
+        part = (struct span){rest->p, i};
         i += i < rest->len;
-        *rest = (struct span){ rest->p + i, rest->len - i };
+        *rest = (struct span){rest->p + i, rest->len - i};
         return part;
 }
 
@@ -153,7 +153,8 @@ static int escaped_byte(struct span s) {
 static bool is_clean_escape(struct span s) {
         int byte = escaped_byte(s);
 
-        return byte >= 0x20 && byte != 0x7f && byte != '.' && byte != '/' && byte != '\\' && byte != '%';
+        return byte >= 0x20 && byte != 0x7f && byte != '.' && byte != '/' && byte != '\\' &&
+               byte != '%';
 }
 
 /* `s` begins after a "/". Some servers cut parameters off a segment before
@@ -169,12 +170,12 @@ static bool is_odd_segment(struct span s) {
                 return false;
         if (dots == s.len || s.p[dots] == '/' || s.p[dots] == ';')
                 return true;
-        return s.p[dots] == '%' && escaped_byte((struct span){ s.p + dots, s.len - dots }) == ';';
+        return s.p[dots] == '%' && escaped_byte((struct span){s.p + dots, s.len - dots}) == ';';
 }
 
 bool http_path_is_clean(struct span path) {
         const char *query = path.len ? memchr(path.p, '?', path.len) : NULL;
-        struct span s = { path.p, query ? (size_t)(query - path.p) : path.len };
+        struct span s = {path.p, query ? (size_t)(query - path.p) : path.len};
 
         if (s.len == 0 || s.p[0] != '/')
                 return false;
@@ -185,7 +186,7 @@ bool http_path_is_clean(struct span path) {
                         return false;
                 if (c == '%' && !is_clean_escape(s))
                         return false;
-                if (c == '/' && is_odd_segment((struct span){ s.p + 1, s.len - 1 }))
+                if (c == '/' && is_odd_segment((struct span){s.p + 1, s.len - 1}))
                         return false;
         }
         return true;
@@ -193,7 +194,7 @@ bool http_path_is_clean(struct span path) {
 
 static struct span unquoted(struct span s) {
         if (s.len >= 2 && s.p[0] == '"' && s.p[s.len - 1] == '"')
-                return (struct span){ s.p + 1, s.len - 2 };
+                return (struct span){s.p + 1, s.len - 2};
         return s;
 }
 
@@ -203,11 +204,10 @@ struct span http_cookie(struct span cookies, struct span name) {
                 const char *sign = crumb.len ? memchr(crumb.p, '=', crumb.len) : NULL;
                 size_t key_len = sign ? (size_t)(sign - crumb.p) : 0;
 
-                if (sign && span_eq(trimmed((struct span){ crumb.p, key_len }), name))
-                        return unquoted(trimmed(
-                                (struct span){ sign + 1, crumb.len - key_len - 1 }));
+                if (sign && span_eq(trimmed((struct span){crumb.p, key_len}), name))
+                        return unquoted(trimmed((struct span){sign + 1, crumb.len - key_len - 1}));
         }
-        return (struct span){ NULL, 0 };
+        return (struct span){NULL, 0};
 }
 
 /* qvalue = "0" [ "." 0*3DIGIT ] / "1" [ "." 0*3"0" ]; -1 when it is not one. */
@@ -283,7 +283,7 @@ unsigned http_accept_q(struct span accept, struct span type) {
 
 static struct span opaque_tag(struct span etag) {
         if (span_starts(etag, SPAN("W/")))
-                return (struct span){ etag.p + 2, etag.len - 2 };
+                return (struct span){etag.p + 2, etag.len - 2};
         return etag;
 }
 
@@ -297,7 +297,7 @@ bool http_etag_matches(struct span list, struct span etag) {
                 const char *close;
 
                 if (list.p[0] == ',' || is_blank(list.p[0])) {
-                        list = (struct span){ list.p + 1, list.len - 1 };
+                        list = (struct span){list.p + 1, list.len - 1};
                         continue;
                 }
                 if (tag.len < 2 || tag.p[0] != '"')
@@ -305,7 +305,7 @@ bool http_etag_matches(struct span list, struct span etag) {
                 close = memchr(tag.p + 1, '"', tag.len - 1);
                 if (!close)
                         return false;
-                list = (struct span){ close + 1, (size_t)(tag.p + tag.len - close - 1) };
+                list = (struct span){close + 1, (size_t)(tag.p + tag.len - close - 1)};
                 tag.len = (size_t)(close + 1 - tag.p);
                 if (span_eq(tag, etag))
                         return true;

@@ -31,21 +31,30 @@ enum http_call_outcome {
 
 struct http_call_events {
         /* Final status (1xx are dropped) and fields. */
-        void (*on_head)(struct http_call *c, int status,
-                        const struct http_header *headers, size_t n);
+        void (*on_head)(struct http_call *c, int status, const struct http_header *headers,
+                        size_t n);
         /* With manual_window set, say http_call_consumed() when done with it. */
         void (*on_data)(struct http_call *c, struct span data);
         void (*on_done)(struct http_call *c, enum http_call_outcome outcome);
 };
 
+/* Who stands between a call and its caller (the pool). Told instead of the
+ * caller: the end of the call, and that the caller cancelled it. */
+struct http_call_keeper {
+        void (*on_done)(struct http_call *c, enum http_call_outcome outcome);
+        void (*on_cancel)(struct http_call *c);
+};
+
+/* Zeroed before its first start. */
 struct http_call {
         const struct http_call_events *events;
         void *owner;
         bool manual_window; /* back-pressure: the window opens on consumed() */
         /* the connection's: */
         struct http_client *client; /* NULL when idle */
+        const struct http_call_keeper *keeper;
         void *pool;
-        int32_t stream;
+        int32_t stream; /* its number, for logs */
         uint64_t priv[24];
 };
 
@@ -58,13 +67,13 @@ struct http_call_request {
 };
 
 struct http_client_conf {
-        const char *address;      /* "127.0.0.1:80" or "[::1]:80" */
-        struct tls_context *tls;  /* NULL: plain text */
-        const char *server_name;  /* SNI; NULL without TLS */
-        int64_t connect_ms;       /* TCP and TLS together */
-        uint32_t max_streams;     /* ours; the peer's setting may be lower */
-        uint32_t header_bytes;    /* ceiling of an answer's head */
-        uint32_t window_bytes;    /* a stream's receive window */
+        const char *address;     /* "127.0.0.1:80" or "[::1]:80" */
+        struct tls_context *tls; /* NULL: plain text */
+        const char *server_name; /* SNI; NULL without TLS */
+        int64_t connect_ms;      /* TCP and TLS together */
+        uint32_t max_streams;    /* ours; the peer's setting may be lower */
+        uint32_t header_bytes;   /* ceiling of an answer's head */
+        uint32_t window_bytes;   /* a stream's receive window */
         /* Ready to take calls. */
         void (*on_ready)(void *owner, struct http_client *c);
         /* No call is left on it and none can be started; `why` is -errno, or 0
@@ -87,11 +96,21 @@ bool http_client_is_ready(const struct http_client *c);
 uint32_t http_client_room(const struct http_client *c);
 uint32_t http_client_open_calls(const struct http_client *c);
 
-/* 0; -ENOTCONN before on_ready or when draining; -EAGAIN without room;
- * -EMSGSIZE above 64 KiB of fields. The bytes leave at the end of the turn. */
+/* 0; -EMSGSIZE above 64 KiB or 128 fields, -EINVAL for what may not be in a
+ * request: fields about the connection, host, names in upper case, bytes that
+ * would end a field. Content-length is written from the body, given or not. */
+NET_MUST int http_client_check(const struct http_call_request *request);
+/* 0; as check; -ENOTCONN before on_ready or when draining; -EAGAIN without
+ * room; -ENOMEM. The bytes leave at the end of the turn. */
 NET_MUST int http_client_start(struct http_client *c, struct http_call *call,
                                const struct http_call_request *request);
-/* Forgets the call (RST_STREAM CANCEL if it is open). Idempotent. */
+/* As start, but nothing is copied: all that `request` points to must live until
+ * the keeper's on_done or the cancel. */
+NET_MUST int http_client_start_kept(struct http_client *c, struct http_call *call,
+                                    const struct http_call_request *request,
+                                    const struct http_call_keeper *keeper);
+/* Forgets the call (RST_STREAM CANCEL if it is open); it may be freed or started
+ * anew at once. Idempotent. */
 void http_call_cancel(struct http_call *call);
 void http_call_consumed(struct http_call *call, size_t n);
 

@@ -145,7 +145,7 @@ static void on_ev_io(struct ev_loop *ev, ev_io *w, int revents) {
 
 void loop_io_init(struct loop *l, struct loop_io *io, int fd,
                   void (*on_ready)(struct loop_io *, unsigned)) {
-        *io = (struct loop_io){ .on_ready = on_ready, .loop = l, .fd = fd };
+        *io = (struct loop_io){.on_ready = on_ready, .loop = l, .fd = fd};
 
         ev_io *w = ev_io_of(io);
 
@@ -179,7 +179,7 @@ static void on_ev_timer(struct ev_loop *ev, ev_timer *w, int revents) {
 }
 
 void loop_timer_init(struct loop *l, struct loop_timer *t, void (*on_timer)(struct loop_timer *)) {
-        *t = (struct loop_timer){ .on_timer = on_timer, .loop = l };
+        *t = (struct loop_timer){.on_timer = on_timer, .loop = l};
 
         ev_timer *w = ev_timer_of(t);
 
@@ -221,7 +221,7 @@ static void on_ev_async(struct ev_loop *ev, ev_async *w, int revents) {
 }
 
 void loop_wake_init(struct loop *l, struct loop_wake *w, void (*on_wake)(struct loop_wake *)) {
-        *w = (struct loop_wake){ .on_wake = on_wake, .loop = l };
+        *w = (struct loop_wake){.on_wake = on_wake, .loop = l};
 
         ev_async *a = ev_async_of(w);
 
@@ -250,7 +250,7 @@ static void on_ev_signal(struct ev_loop *ev, ev_signal *w, int revents) {
 
 void loop_signal_start(struct loop *l, struct loop_signal *s, int signo,
                        void (*on_signal)(struct loop_signal *)) {
-        *s = (struct loop_signal){ .on_signal = on_signal, .loop = l };
+        *s = (struct loop_signal){.on_signal = on_signal, .loop = l};
 
         ev_signal *w = ev_signal_of(s);
 

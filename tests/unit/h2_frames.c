@@ -27,10 +27,10 @@ void frame_put(struct frames *f, enum frame_type type, unsigned flags, int32_t s
 }
 
 void frame_settings(struct frames *f, unsigned id, uint32_t value) {
-        char entry[6] = { (char)(id >> 8), (char)id };
+        char entry[6] = {(char)(id >> 8), (char)id};
 
         put_number(entry + 2, value);
-        frame_put(f, FRAME_SETTINGS, 0, 0, (struct span){ entry, id ? sizeof(entry) : 0 });
+        frame_put(f, FRAME_SETTINGS, 0, 0, (struct span){entry, id ? sizeof(entry) : 0});
 }
 
 void frame_settings_ack(struct frames *f) {
@@ -45,10 +45,11 @@ void frame_head(struct frames *f, int32_t stream, int status, int64_t length, bo
                 char digits[24];
                 int d = snprintf(digits, sizeof(digits), "%lld", (long long)length);
 
-                n += snprintf(block + n, sizeof(block) - (size_t)n, "%c%c%c%s", 0x0f, 28 - 15, d, digits);
+                n += snprintf(block + n, sizeof(block) - (size_t)n, "%c%c%c%s", 0x0f, 28 - 15, d,
+                              digits);
         }
         frame_put(f, FRAME_HEADERS, FRAME_END_HEADERS | (end ? FRAME_END : 0u), stream,
-                  (struct span){ block, (size_t)n });
+                  (struct span){block, (size_t)n});
 }
 
 void frame_text(struct frames *f, int32_t stream, const char *text, bool end) {
@@ -59,7 +60,7 @@ static void put_with_number(struct frames *f, enum frame_type type, int32_t stre
         char payload[4];
 
         put_number(payload, n);
-        frame_put(f, type, 0, stream, (struct span){ payload, sizeof(payload) });
+        frame_put(f, type, 0, stream, (struct span){payload, sizeof(payload)});
 }
 
 void frame_rst(struct frames *f, int32_t stream, uint32_t code) {
@@ -75,7 +76,7 @@ void frame_goaway(struct frames *f, int32_t last, uint32_t code) {
 
         put_number(payload, (uint32_t)last);
         put_number(payload + 4, code);
-        frame_put(f, FRAME_GOAWAY, 0, 0, (struct span){ payload, sizeof(payload) });
+        frame_put(f, FRAME_GOAWAY, 0, 0, (struct span){payload, sizeof(payload)});
 }
 
 uint32_t frame_number(struct span payload, size_t at) {
@@ -99,9 +100,9 @@ bool frame_take(struct span *bytes, struct frame *out) {
                 .type = (enum frame_type)bytes->p[3],
                 .flags = (unsigned char)bytes->p[4],
                 .stream = (int32_t)(frame_number(*bytes, 5) & 0x7fffffff),
-                .payload = { bytes->p + 9, len },
+                .payload = {bytes->p + 9, len},
         };
-        *bytes = (struct span){ bytes->p + 9 + len, bytes->len - 9 - len };
+        *bytes = (struct span){bytes->p + 9 + len, bytes->len - 9 - len};
         return true;
 }
 
@@ -110,6 +111,6 @@ bool frame_take_preface(struct span *bytes) {
 
         if (!span_starts(*bytes, preface))
                 return false;
-        *bytes = (struct span){ bytes->p + preface.len, bytes->len - preface.len };
+        *bytes = (struct span){bytes->p + preface.len, bytes->len - preface.len};
         return true;
 }

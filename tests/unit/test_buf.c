@@ -35,7 +35,8 @@ static void test_content_is_what_was_written_and_not_eaten(void **state) {
                         struct span s = buf_span(&b);
 
                         for (size_t k = 0; k < n; k++)
-                                assert_int_equal((unsigned char)s.p[k], (unsigned char)(next_out + k));
+                                assert_int_equal((unsigned char)s.p[k],
+                                                 (unsigned char)(next_out + k));
                         buf_eat(&b, n);
                         next_out += (unsigned)n;
                 }
@@ -47,7 +48,7 @@ static void test_content_is_what_was_written_and_not_eaten(void **state) {
 
 static void test_ceiling_is_exact(void **state) {
         struct buf b;
-        char data[101] = { 0 };
+        char data[101] = {0};
         char *where;
 
         (void)state;

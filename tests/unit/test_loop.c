@@ -29,7 +29,7 @@ struct rig {
 static struct rig rig;
 
 static int setup(void **state) {
-        rig = (struct rig){ .loop = loop_new() };
+        rig = (struct rig){.loop = loop_new()};
         *state = &rig;
         return rig.loop ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, rig.pair) : -1;
 }
@@ -298,7 +298,8 @@ static void test_waiting_costs_no_processor_time(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_timer_fires_once_and_not_early, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_timer_fires_once_and_not_early, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(
                         test_cancelled_timer_does_not_fire_and_restart_moves_it, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_timer_started_before_run_counts_from_its_start,
@@ -307,14 +308,19 @@ int main(void) {
                                                 setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cancelled_deferred_work_leaves_the_rest_queued,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(test_loop_free_runs_what_is_deferred, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_io_wants_are_followed_exactly, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_loop_free_runs_what_is_deferred, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_io_wants_are_followed_exactly, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(test_descriptor_number_used_again_is_watched_again,
                                                 setup, teardown),
                 cmocka_unit_test_setup_teardown(test_wake_from_another_thread, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_signal_is_delivered_in_the_loop, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_stop_before_run_ends_it_at_once, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_waiting_costs_no_processor_time, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_signal_is_delivered_in_the_loop, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_stop_before_run_ends_it_at_once, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(test_waiting_costs_no_processor_time, setup,
+                                                teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
