@@ -19,55 +19,11 @@
 #ifndef ADMISSION_STORE_H
 #define ADMISSION_STORE_H
 
-#include "admission/place.h"
-#include "admission/sale.h"
-
-#define ADM_MUST __attribute__((warn_unused_result))
-
-/* A snapshot older than this makes the sales `paused`. */
-#define ADM_AWAY_MS 3000
-
-enum adm_outcome {
-        ADM_DONE = 0,
-        ADM_NO_SALE,       /* the handle names no sale (any more) */
-        ADM_NO_PLACE,      /* the ticket names no place: 404, out->reason */
-        ADM_SALES_FULL,    /* no room for another sale */
-        ADM_BAD_SALE,      /* adm_sale_check refuses the facts */
-        ADM_STALE,         /* facts older than known: nothing changed */
-        ADM_PASS_UNKNOWN,  /* no such pass: 403 pass_required */
-        ADM_PASS_EXPIRED,  /* life is over: 403 pass_expired, or replay */
-        ADM_PASS_REVOKED,  /* by operator, Sluice-Done or leaving */
-        ADM_PASS_OTHER,    /* another account's: counts as no pass */
-        ADM_PASS_OLD_ROUND,
-        ADM_PASS_STOPPED,  /* good, but the sale is paused hard: 503 */
-        ADM_NO_ROOM,       /* a further hold finds no room: 409 all_held */
-        ADM_MAP_FOREIGN,   /* open: not ours, or another format */
-        ADM_MAP_SHAPE,     /* open: made with other sizes, still in use */
-};
+#include "admission/ask.h"
 
 struct adm_store;
 
 /* ---- what the control thread tells ---- */
-
-/* A pass that the origin saw in a hold it was not asked for by us. */
-struct adm_converted {
-        uint8_t jti[ADM_JTI_LEN];
-        uint32_t qty;
-        int64_t hold_end_ms;
-};
-
-struct adm_revoked {
-        struct adm_tag tag;
-        int64_t at_ms; /* passes and places given before this are void */
-};
-
-struct adm_sale_update {
-        struct adm_sale_facts facts;
-        const struct adm_converted *converted;
-        size_t n_converted;
-        const struct adm_revoked *revoked;
-        size_t n_revoked;
-};
 
 /* Makes or updates one sale from a snapshot; `*sale` is its handle, stable
  * until the sale is forgotten. Facts of an older `version` are ADM_STALE
@@ -82,7 +38,9 @@ ADM_MUST int adm_store_find(struct adm_store *s, const char *id, uint32_t *sale)
 /* The sale has left the snapshot. */
 void adm_store_forget_sale(struct adm_store *s, uint32_t sale);
 
-/* A snapshot (or "nothing changed") arrived just now from the origin. */
+/* A snapshot (or "nothing changed") arrived just now from the origin. After
+ * "nothing changed" the last updates are repeated all the same: a store that
+ * was damaged in between learns its stock again from them. */
 void adm_store_alive(struct adm_store *s, int64_t now_ms);
 
 /* Upkeep: frontier, lapsed turns, ended slots, published counts. Every
@@ -90,15 +48,6 @@ void adm_store_alive(struct adm_store *s, int64_t now_ms);
 void adm_store_tick(struct adm_store *s, int64_t now_ms);
 
 /* ---- what shoppers ask ---- */
-
-struct adm_join {
-        struct adm_tag tag;
-        bool guest;
-        bool ticket_bad;                 /* one was shown that did not decode */
-        const struct adm_ticket *ticket; /* decoded, or NULL */
-        uint8_t jti[ADM_JTI_LEN];        /* 16 fresh secret random bytes */
-        uint32_t random;                 /* for the jitter of poll times */
-};
 
 /* POST line, or a navigation to a gated page: joins, finds one's place
  * again, or claims. Always 0 with a place, ADM_NO_SALE or -errno. */
@@ -120,17 +69,6 @@ void adm_store_leave(struct adm_store *s, uint32_t sale, const struct adm_tag *t
 
 /* ---- passes ---- */
 
-/* An authentic pass (the gateway has checked signature and audience; an
- * `exp` in the past is no reason to skip the question). */
-struct adm_shown {
-        uint8_t jti[ADM_JTI_LEN];
-        struct adm_tag tag; /* of its `sub` */
-        uint32_t round;
-        int64_t iat_ms;
-        int64_t exp_ms;
-        bool holder; /* `use: holder` */
-};
-
 /* Is it in force? Changes nothing, except that a live pass unknown to a map
  * younger than the pass is registered. */
 ADM_MUST int adm_store_pass_look(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
@@ -145,16 +83,6 @@ ADM_MUST int adm_store_pass_use(struct adm_store *s, uint32_t sale, const struct
  * ADM_NO_ROOM. Each 0 is followed by one adm_store_hold_end. */
 ADM_MUST int adm_store_hold_begin(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
                                   uint32_t qty, int64_t now_ms);
-
-struct adm_hold_end {
-        uint32_t qty;        /* as begun */
-        bool held;           /* the answer is a hold that stands */
-        int64_t hold_end_ms; /* its expires_at, when held */
-        bool has_stock;      /* Sluice-Available and Sluice-Version came */
-        uint64_t timeline;
-        uint64_t n;
-        int64_t available;
-};
 
 /* The forwarded hold was answered, refused or lost. Converts the pass and
  * takes the new stock in one step. */
@@ -178,66 +106,10 @@ void adm_store_stock(struct adm_store *s, uint32_t sale, const struct adm_stock 
 
 /* ---- what flags and metrics ask ---- */
 
-struct adm_view {
-        char id[ADM_ID_LEN];
-        enum adm_sale_state state; /* as shown, all_held smoothed */
-        bool away;                 /* no snapshot for ADM_AWAY_MS */
-        bool known;                /* available is known in this epoch */
-        uint32_t round;
-        uint32_t epoch;           /* which life of the gate's counters */
-        struct adm_stock stock;   /* as the gate knows it */
-        int64_t gate_gap;         /* gate's available minus the last snapshot's */
-        int64_t room_units;       /* may be negative */
-        uint64_t passes_outstanding; /* units */
-        uint64_t passes_active;      /* passes that take a slot */
-        uint64_t passes_issued_total;
-        uint64_t turns_missed_total;
-        uint64_t joins_total;
-        uint64_t line_full_total;
-        uint64_t line_waiting; /* places not served and not left */
-        uint64_t line_live;
-        uint64_t line_invited;
-        uint64_t last_number;
-};
-
 ADM_MUST int adm_store_view(struct adm_store *s, uint32_t sale, int64_t now_ms,
                             struct adm_view *out);
 
 /* Flushes nothing that matters: what was answered is already in the map. */
 void adm_store_close(struct adm_store **s);
-
-/* ---- for those who implement one ---- */
-
-struct adm_store_ops {
-        int (*sale)(struct adm_store *, const struct adm_sale_update *, int64_t, uint32_t *);
-        int (*find)(struct adm_store *, const char *, uint32_t *);
-        void (*forget_sale)(struct adm_store *, uint32_t);
-        void (*alive)(struct adm_store *, int64_t);
-        void (*tick)(struct adm_store *, int64_t);
-        int (*join)(struct adm_store *, uint32_t, const struct adm_join *, int64_t,
-                    struct adm_place *);
-        int (*poll)(struct adm_store *, uint32_t, const struct adm_ticket *, uint32_t, int64_t,
-                    struct adm_place *);
-        int (*look)(struct adm_store *, uint32_t, uint32_t, int64_t, struct adm_place *);
-        void (*leave)(struct adm_store *, uint32_t, const struct adm_tag *, int64_t);
-        int (*pass_show)(struct adm_store *, uint32_t, const struct adm_shown *, bool, int64_t,
-                         struct adm_pass *);
-        int (*hold_begin)(struct adm_store *, uint32_t, const struct adm_shown *, uint32_t,
-                          int64_t);
-        int (*hold_end)(struct adm_store *, uint32_t, const struct adm_shown *,
-                        const struct adm_hold_end *, int64_t, struct adm_pass *);
-        int (*hold_extended)(struct adm_store *, uint32_t, const struct adm_shown *, int64_t,
-                             int64_t, struct adm_pass *);
-        void (*pass_done)(struct adm_store *, uint32_t, const struct adm_shown *, int64_t);
-        void (*revoke)(struct adm_store *, uint32_t, const struct adm_revoked *, int64_t);
-        void (*stock)(struct adm_store *, uint32_t, const struct adm_stock *, int64_t);
-        int (*view)(struct adm_store *, uint32_t, int64_t, struct adm_view *);
-        void (*close)(struct adm_store *);
-};
-
-/* The head of every implementation's own struct. */
-struct adm_store {
-        const struct adm_store_ops *ops;
-};
 
 #endif
