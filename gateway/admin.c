@@ -21,7 +21,7 @@ struct gw_admin {
         struct http_server *server;
         char token[CONF_SECRET_MAX];
         size_t token_len;
-        unsigned calls;              /* passed on and not answered, <= ADMIN_CALLS_MAX */
+        unsigned calls;                 /* passed on and not answered, <= ADMIN_CALLS_MAX */
         struct metrics_counter refused; /* wrong or missing tokens */
 };
 
@@ -40,15 +40,16 @@ struct passing {
         bool too_large;
 };
 
-static const struct http_header no_store = { .name = SPAN("cache-control"), .value = SPAN("no-store") };
+static const struct http_header no_store = {.name = SPAN("cache-control"),
+                                            .value = SPAN("no-store")};
 
 static void answer_problem(struct http_exchange *x, enum problem_code code, const char *detail) {
         char text[1024];
         struct json_out o;
         struct http_header headers[] = {
                 no_store,
-                { .name = SPAN("content-type"), .value = SPAN(PROBLEM_MEDIA_TYPE) },
-                { .name = SPAN("www-authenticate"), .value = SPAN("Bearer") },
+                {.name = SPAN("content-type"), .value = SPAN(PROBLEM_MEDIA_TYPE)},
+                {.name = SPAN("www-authenticate"), .value = SPAN("Bearer")},
         };
         json_out_init(&o, text, sizeof text);
         problem_render(&o, code, detail, NULL, NULL);
@@ -57,7 +58,7 @@ static void answer_problem(struct http_exchange *x, enum problem_code code, cons
 }
 
 static void answer_text(struct http_exchange *x, int status, struct span type, struct span body) {
-        struct http_header headers[] = { no_store, { .name = SPAN("content-type"), .value = type } };
+        struct http_header headers[] = {no_store, {.name = SPAN("content-type"), .value = type}};
         http_answer(x, status, headers, 2, body);
 }
 
@@ -67,7 +68,8 @@ static void passing_free(struct passing *p) {
         free(p);
 }
 
-static void on_head(struct http_call *call, int status, const struct http_header *headers, size_t n) {
+static void on_head(struct http_call *call, int status, const struct http_header *headers,
+                    size_t n) {
         struct passing *p = call->owner;
         p->status = status;
         for (size_t i = 0; i < n; i++) {
@@ -75,7 +77,8 @@ static void on_head(struct http_call *call, int status, const struct http_header
                 if (span_eq(headers[i].name, SPAN("etag")) && v.len <= sizeof p->etag) {
                         memcpy(p->etag, v.p, v.len);
                         p->etag_len = v.len;
-                } else if (span_eq(headers[i].name, SPAN("content-type")) && v.len <= sizeof p->type) {
+                } else if (span_eq(headers[i].name, SPAN("content-type")) &&
+                           v.len <= sizeof p->type) {
                         memcpy(p->type, v.p, v.len);
                         p->type_len = v.len;
                 }
@@ -93,14 +96,17 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
         if (p->x && outcome == HTTP_CALL_OK && !p->too_large) {
                 struct http_header headers[] = {
                         no_store,
-                        { .name = SPAN("content-type"), .value = { p->type, p->type_len } },
-                        { .name = SPAN("etag"), .value = { p->etag, p->etag_len } },
+                        {.name = SPAN("content-type"), .value = {p->type, p->type_len}},
+                        {.name = SPAN("etag"), .value = {p->etag, p->etag_len}},
                 };
                 http_answer(p->x, p->status, headers, p->etag_len > 0 ? 3 : 2, buf_span(&p->body));
         } else if (p->x) {
-                answer_problem(p->x, outcome == HTTP_CALL_UNSENT ? PROBLEM_UNAVAILABLE : PROBLEM_BAD_GATEWAY,
-                               outcome == HTTP_CALL_UNSENT ? "the origin was not reached; nothing was done"
-                                                           : "no whole answer from the origin; it may have been done");
+                answer_problem(p->x,
+                               outcome == HTTP_CALL_UNSENT ? PROBLEM_UNAVAILABLE
+                                                           : PROBLEM_BAD_GATEWAY,
+                               outcome == HTTP_CALL_UNSENT
+                                       ? "the origin was not reached; nothing was done"
+                                       : "no whole answer from the origin; it may have been done");
         }
         if (p->changes)
                 gw_control_pull_now(p->admin->control);
@@ -108,7 +114,9 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
 }
 
 static const struct http_call_events call_events = {
-        .on_head = on_head, .on_data = on_data, .on_done = on_done,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
 };
 
 /* The verb goes on without its operator; only the answer has nowhere to go. */
@@ -120,15 +128,18 @@ static void on_gone(struct http_exchange *x) {
 
 static size_t passed_headers(const struct gw_admin *a, const struct http_request *r,
                              struct http_header *out) {
-        static const enum http_field kept[] = { HTTP_FIELD_CONTENT_TYPE, HTTP_FIELD_IF_MATCH,
-                                                HTTP_FIELD_IF_NONE_MATCH, HTTP_FIELD_IDEMPOTENCY_KEY };
+        static const enum http_field kept[] = {HTTP_FIELD_CONTENT_TYPE, HTTP_FIELD_IF_MATCH,
+                                               HTTP_FIELD_IF_NONE_MATCH,
+                                               HTTP_FIELD_IDEMPOTENCY_KEY};
         const struct gw_settings *s = a->control->settings;
         size_t n = 0;
-        out[n++] = (struct http_header){ .name = SPAN("authorization"), .value = { s->bearer, s->bearer_len } };
+        out[n++] = (struct http_header){.name = SPAN("authorization"),
+                                        .value = {s->bearer, s->bearer_len}};
         for (size_t i = 0; i < NET_COUNT_OF(kept); i++) {
                 struct span v = http_request_field(r, kept[i]);
                 if (v.p)
-                        out[n++] = (struct http_header){ .name = http_field_name(kept[i]), .value = v };
+                        out[n++] =
+                                (struct http_header){.name = http_field_name(kept[i]), .value = v};
         }
         return n;
 }
@@ -141,15 +152,18 @@ static void pass_on(struct gw_admin *a, struct http_exchange *x) {
                 return;
         }
         a->calls++;
-        *p = (struct passing){ .admin = a, .x = x, .changes = x->request.method != HTTP_GET };
-        p->call = (struct http_call){ .events = &call_events, .owner = p };
+        *p = (struct passing){.admin = a, .x = x, .changes = x->request.method != HTTP_GET};
+        p->call = (struct http_call){.events = &call_events, .owner = p};
         buf_init(&p->body, ADMIN_ANSWER_MAX);
         struct http_call_request request = {
-                .method = x->request.method_text, .scheme = SPAN("http"),
+                .method = x->request.method_text,
+                .scheme = SPAN("http"),
                 .authority = span_of(a->control->settings->conf->origin.address.text),
-                .path = x->request.path, .headers = headers,
+                .path = x->request.path,
+                .headers = headers,
                 .n_headers = passed_headers(a, &x->request, headers),
-                .body = x->body, .deadline_ms = ADMIN_CALL_MS,
+                .body = x->body,
+                .deadline_ms = ADMIN_CALL_MS,
         };
         x->user = p;
         if (http_pool_start(a->control->origin, &p->call, &request) < 0) {
@@ -165,31 +179,35 @@ static void on_body(struct http_exchange *x, int outcome) {
         if (outcome == HTTP_BODY_DONE)
                 pass_on(a, x);
         else
-                answer_problem(x, outcome == HTTP_BODY_TOO_LARGE ? PROBLEM_BODY_TOO_LARGE
-                                                                 : PROBLEM_REQUEST_TIMEOUT, NULL);
+                answer_problem(x,
+                               outcome == HTTP_BODY_TOO_LARGE ? PROBLEM_BODY_TOO_LARGE
+                                                              : PROBLEM_REQUEST_TIMEOUT,
+                               NULL);
 }
 
 static void on_gone_early(struct http_exchange *x) {
         x->user = NULL;
 }
 
-static const struct http_exchange_events body_events = { .on_body = on_body, .on_gone = on_gone_early };
-static const struct http_exchange_events pass_events = { .on_body = on_body, .on_gone = on_gone };
+static const struct http_exchange_events body_events = {.on_body = on_body,
+                                                        .on_gone = on_gone_early};
+static const struct http_exchange_events pass_events = {.on_body = on_body, .on_gone = on_gone};
 
 static bool has_token(const struct gw_admin *a, const struct http_request *r) {
         struct span given = http_request_field(r, HTTP_FIELD_AUTHORIZATION);
         struct span scheme = SPAN("Bearer ");
         if (!given.p || !span_starts(given, scheme))
                 return false;
-        return span_eq_secret((struct span){ given.p + scheme.len, given.len - scheme.len },
-                              (struct span){ a->token, a->token_len });
+        return span_eq_secret((struct span){given.p + scheme.len, given.len - scheme.len},
+                              (struct span){a->token, a->token_len});
 }
 
 static void answer_metrics(struct gw_admin *a, struct http_exchange *x) {
         struct metrics_out o;
         metrics_out_init(&o, GW_METRICS_MAX_BYTES);
         gw_metrics_render(a->control, &o);
-        metrics_family(&o, "sluice_admin_refused_total", METRICS_COUNTER, "Operators' requests without a good token.");
+        metrics_family(&o, "sluice_admin_refused_total", METRICS_COUNTER,
+                       "Operators' requests without a good token.");
         metrics_sample(&o, "sluice_admin_refused_total", NULL, 0, metrics_read(&a->refused));
         struct span text = metrics_out_done(&o);
         if (text.p)
@@ -203,13 +221,14 @@ static void answer_ready(struct gw_admin *a, struct http_exchange *x) {
         if (gw_control_is_ready(a->control))
                 answer_text(x, 200, SPAN("text/plain"), SPAN("ready\n"));
         else
-                answer_problem(x, PROBLEM_UNAVAILABLE, a->control->draining ? "draining"
-                                                                           : "no snapshot from the origin yet");
+                answer_problem(x, PROBLEM_UNAVAILABLE,
+                               a->control->draining ? "draining"
+                                                    : "no snapshot from the origin yet");
 }
 
 static struct span path_of(const struct http_request *r) {
         const char *q = r->path.len ? memchr(r->path.p, '?', r->path.len) : NULL;
-        return (struct span){ r->path.p, q ? (size_t)(q - r->path.p) : r->path.len };
+        return (struct span){r->path.p, q ? (size_t)(q - r->path.p) : r->path.len};
 }
 
 static void on_request(void *owner, struct http_exchange *x) {
@@ -256,26 +275,40 @@ static int read_token(struct gw_admin *a, const char *file, char *why, size_t wh
         return 0;
 }
 
-static int admin_tls(const struct conf_gateway *conf, struct tls_context **out, char *why, size_t why_cap) {
-        struct tls_server_conf tls = { .certificate_file = conf->admin.certificate,
-                                       .key_file = conf->admin.key,
-                                       .alpn = TLS_ALPN_H2 | TLS_ALPN_HTTP11 };
+static int admin_tls(const struct conf_gateway *conf, struct tls_context **out, char *why,
+                     size_t why_cap) {
+        struct tls_server_conf tls = {.certificate_file = conf->admin.certificate,
+                                      .key_file = conf->admin.key,
+                                      .alpn = TLS_ALPN_H2 | TLS_ALPN_HTTP11};
         return tls_server_new(&tls, out, why, why_cap);
 }
 
-static int start_server(struct gw_admin *a, const struct conf_gateway *conf, char *why, size_t why_cap) {
+static int start_server(struct gw_admin *a, const struct conf_gateway *conf, char *why,
+                        size_t why_cap) {
         struct http_server_conf server = {
-                .http11 = true, .on_request = on_request, .owner = a,
-                .limits = {
-                        .connections = 256, .handshakes = 64, .accepts_per_turn = 16, .streams = 100,
-                        .requests_per_connection = UINT32_MAX, .header_fields = 100,
-                        .header_bytes = 16384, .queued_bytes = 1 << 20,
-                        .glitch_burst = conf->limits.glitch_burst, .glitch_per_s = conf->limits.glitch_per_s,
-                        .reset_burst = conf->limits.reset_burst, .reset_per_s = conf->limits.reset_per_s,
-                        .handshake_ms = conf->limits.handshake_timeout_ms,
-                        .header_ms = conf->limits.header_timeout_ms, .body_ms = conf->limits.body_timeout_ms,
-                        .stall_ms = conf->limits.write_stall_ms, .idle_ms = conf->limits.idle_ms,
-                },
+                .http11 = true,
+                .on_request = on_request,
+                .owner = a,
+                .limits =
+                        {
+                                .connections = 256,
+                                .handshakes = 64,
+                                .accepts_per_turn = 16,
+                                .streams = 100,
+                                .requests_per_connection = UINT32_MAX,
+                                .header_fields = 100,
+                                .header_bytes = 16384,
+                                .queued_bytes = 1 << 20,
+                                .glitch_burst = conf->limits.glitch_burst,
+                                .glitch_per_s = conf->limits.glitch_per_s,
+                                .reset_burst = conf->limits.reset_burst,
+                                .reset_per_s = conf->limits.reset_per_s,
+                                .handshake_ms = conf->limits.handshake_timeout_ms,
+                                .header_ms = conf->limits.header_timeout_ms,
+                                .body_ms = conf->limits.body_timeout_ms,
+                                .stall_ms = conf->limits.write_stall_ms,
+                                .idle_ms = conf->limits.idle_ms,
+                        },
         };
         int r = admin_tls(conf, &server.tls, why, why_cap);
         if (r == 0)
@@ -284,7 +317,8 @@ static int start_server(struct gw_admin *a, const struct conf_gateway *conf, cha
         for (size_t i = 0; r == 0 && i < conf->admin.listen.count; i++) {
                 r = http_server_listen(a->server, conf->admin.listen.at[i].text, false);
                 if (r < 0)
-                        snprintf(why, why_cap, "admin.listen %s: %s", conf->admin.listen.at[i].text, strerror(-r));
+                        snprintf(why, why_cap, "admin.listen %s: %s", conf->admin.listen.at[i].text,
+                                 strerror(-r));
         }
         return r;
 }

@@ -72,7 +72,9 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
 }
 
 static const struct http_call_events call_events = {
-        .on_head = on_head, .on_data = on_data, .on_done = on_done,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
 };
 
 /* "https://host:port" into the link's address and host. */
@@ -111,8 +113,9 @@ static int link_open(struct ctl *c) {
         if (split_url(c, l) != 0 || read_token(c, l) != 0)
                 return 1;
         char why[256] = "";
-        struct tls_client_conf tls = { .ca_file = c->ca_file ? c->ca_file : "/etc/ssl/certs/ca-certificates.crt",
-                                       .alpn = TLS_ALPN_H2 };
+        struct tls_client_conf tls = {.ca_file = c->ca_file ? c->ca_file
+                                                            : "/etc/ssl/certs/ca-certificates.crt",
+                                      .alpn = TLS_ALPN_H2};
         if (tls_client_new(&tls, &l->tls, why, sizeof why) != 0)
                 return complain(c, "TLS", why);
         l->loop = loop_new();
@@ -123,9 +126,16 @@ static int link_open(struct ctl *c) {
 static int link_connect(struct ctl *c) {
         struct ctl_link *l = c->link;
         struct http_client_conf conf = {
-                .address = l->address, .tls = l->tls, .server_name = l->host,
-                .connect_ms = CALL_MS, .max_streams = 1, .header_bytes = 16384,
-                .window_bytes = 1 << 20, .on_ready = on_ready, .on_closed = on_closed, .owner = l,
+                .address = l->address,
+                .tls = l->tls,
+                .server_name = l->host,
+                .connect_ms = CALL_MS,
+                .max_streams = 1,
+                .header_bytes = 16384,
+                .window_bytes = 1 << 20,
+                .on_ready = on_ready,
+                .on_closed = on_closed,
+                .owner = l,
         };
         l->closed_why = 1;
         int r = http_client_open(l->loop, &conf, &l->client);
@@ -134,28 +144,35 @@ static int link_connect(struct ctl *c) {
         while (!l->ready && l->closed_why == 1)
                 loop_run(l->loop);
         if (!l->ready)
-                return complain(c, "connect", l->closed_why < 0 ? strerror(-l->closed_why)
-                                                                 : "closed by the other side");
+                return complain(c, "connect",
+                                l->closed_why < 0 ? strerror(-l->closed_why)
+                                                  : "closed by the other side");
         return 0;
 }
 
 static const char *outcome_text(enum http_call_outcome o) {
         switch (o) {
-        case HTTP_CALL_OK: return "done";
-        case HTTP_CALL_UNSENT: return "not sent";
-        case HTTP_CALL_TIMEOUT: return "no answer in time; it may have been done";
-        case HTTP_CALL_LOST: return "connection lost; it may have been done";
-        case HTTP_CALL_PROTOCOL: return "malformed answer";
+        case HTTP_CALL_OK:
+                return "done";
+        case HTTP_CALL_UNSENT:
+                return "not sent";
+        case HTTP_CALL_TIMEOUT:
+                return "no answer in time; it may have been done";
+        case HTTP_CALL_LOST:
+                return "connection lost; it may have been done";
+        case HTTP_CALL_PROTOCOL:
+                return "malformed answer";
         }
         return "?";
 }
 
-static int exchange(struct ctl *c, const struct http_call_request *request, struct ctl_answer *out) {
+static int exchange(struct ctl *c, const struct http_call_request *request,
+                    struct ctl_answer *out) {
         struct ctl_link *l = c->link;
         l->answer = out;
         l->too_large = false;
         buf_release(&l->text);
-        l->call = (struct http_call){ .events = &call_events, .owner = l };
+        l->call = (struct http_call){.events = &call_events, .owner = l};
         int r = http_client_start(l->client, &l->call, request);
         if (r < 0)
                 return complain(c, "request", strerror(-r));
@@ -175,30 +192,35 @@ static int exchange(struct ctl *c, const struct http_call_request *request, stru
 
 int ctl_call(struct ctl *c, const char *method, const char *path, const json_t *body,
              const char *if_match, struct ctl_answer *out) {
-        *out = (struct ctl_answer){ 0 };
+        *out = (struct ctl_answer){0};
         if (!c->link && link_open(c) != 0)
                 return 1;
         if (!c->link->client && link_connect(c) != 0)
                 return 1;
         struct http_header headers[4] = {
-                { .name = SPAN("authorization"), .value = span_of(c->link->bearer) },
-                { .name = SPAN("accept"), .value = SPAN("application/json") },
+                {.name = SPAN("authorization"), .value = span_of(c->link->bearer)},
+                {.name = SPAN("accept"), .value = SPAN("application/json")},
         };
         size_t n = 2;
         char *text = NULL;
         if (body) {
-                headers[n++] = (struct http_header){ .name = SPAN("content-type"),
-                                                     .value = SPAN("application/json") };
+                headers[n++] = (struct http_header){.name = SPAN("content-type"),
+                                                    .value = SPAN("application/json")};
                 text = json_dumps(body, JSON_COMPACT);
                 assert(text);
         }
         if (if_match)
-                headers[n++] = (struct http_header){ .name = SPAN("if-match"),
-                                                     .value = span_of(if_match) };
+                headers[n++] =
+                        (struct http_header){.name = SPAN("if-match"), .value = span_of(if_match)};
         struct http_call_request request = {
-                .method = span_of(method), .scheme = SPAN("https"),
-                .authority = span_of(c->link->address), .path = span_of(path),
-                .headers = headers, .n_headers = n, .body = span_of(text), .deadline_ms = CALL_MS,
+                .method = span_of(method),
+                .scheme = SPAN("https"),
+                .authority = span_of(c->link->address),
+                .path = span_of(path),
+                .headers = headers,
+                .n_headers = n,
+                .body = span_of(text),
+                .deadline_ms = CALL_MS,
         };
         int r = exchange(c, &request, out);
         free(text);
@@ -208,7 +230,7 @@ int ctl_call(struct ctl *c, const char *method, const char *path, const json_t *
 void ctl_answer_fini(struct ctl_answer *a) {
         free(a->text);
         json_decref(a->tree);
-        *a = (struct ctl_answer){ 0 };
+        *a = (struct ctl_answer){0};
 }
 
 void ctl_fini(struct ctl *c) {

@@ -31,8 +31,8 @@ struct ctl_answer {
 
 /* `body` NULL sends none; `if_match` NULL or a version with its quotes.
  * 0, or 1 with one line said on standard error. */
-NET_MUST int ctl_call(struct ctl *c, const char *method, const char *path,
-                      const json_t *body, const char *if_match, struct ctl_answer *out);
+NET_MUST int ctl_call(struct ctl *c, const char *method, const char *path, const json_t *body,
+                      const char *if_match, struct ctl_answer *out);
 void ctl_answer_fini(struct ctl_answer *a);
 void ctl_fini(struct ctl *c);
 

@@ -12,17 +12,32 @@ static const struct {
         const char *name;
         enum kind kind;
 } fields[] = {
-        { "tenant", TEXT }, { "item", TEXT },
-        { "opens_at", TIME }, { "prequeue_at", TIME }, { "closes_at", TIME },
-        { "queue", TEXT }, { "overbook", REAL },
-        { "rate_per_minute", WHOLE }, { "max_active", WHOLE }, { "per_account", WHOLE },
-        { "hold_seconds", WHOLE }, { "extend_seconds", WHOLE },
-        { "first_use_seconds", WHOLE }, { "pass_seconds", WHOLE },
-        { "skip_seconds", WHOLE }, { "forget_seconds", WHOLE },
-        { "match", RULE }, { "bypass", RULE },
-        { "upstream", TEXT }, { "pages", TEXT }, { "identity", TEXT },
-        { "guest_work", TEXT }, { "login_url", TEXT }, { "store_loss", TEXT },
-        { "beacon_source", TEXT }, { "left", TEXT },
+        {"tenant", TEXT},
+        {"item", TEXT},
+        {"opens_at", TIME},
+        {"prequeue_at", TIME},
+        {"closes_at", TIME},
+        {"queue", TEXT},
+        {"overbook", REAL},
+        {"rate_per_minute", WHOLE},
+        {"max_active", WHOLE},
+        {"per_account", WHOLE},
+        {"hold_seconds", WHOLE},
+        {"extend_seconds", WHOLE},
+        {"first_use_seconds", WHOLE},
+        {"pass_seconds", WHOLE},
+        {"skip_seconds", WHOLE},
+        {"forget_seconds", WHOLE},
+        {"match", RULE},
+        {"bypass", RULE},
+        {"upstream", TEXT},
+        {"pages", TEXT},
+        {"identity", TEXT},
+        {"guest_work", TEXT},
+        {"login_url", TEXT},
+        {"store_loss", TEXT},
+        {"beacon_source", TEXT},
+        {"left", TEXT},
 };
 
 static int fault(const char *name, const char *value, const char *expected) {
@@ -39,8 +54,8 @@ static json_t *rule_of(const char *value) {
         if (prefix)
                 len = len == 2 ? 1 : len - 2;
         json_t *host = path == value ? json_null() : json_stringn(value, (size_t)(path - value));
-        return json_pack("{s:o,s:o,s:b}", "host", host, "path", json_stringn(path, len),
-                         "prefix", prefix);
+        return json_pack("{s:o,s:o,s:b}", "host", host, "path", json_stringn(path, len), "prefix",
+                         prefix);
 }
 
 static json_t *number_of(const char *value, enum kind kind) {
@@ -78,13 +93,16 @@ static int put(json_t *out, const char *name, enum kind kind, const char *value)
                 case TIME:
                         v = time_of(value);
                         if (!v)
-                                return fault(name, value, "a time with an offset, such as 2026-11-29T09:00:00+01:00, or now");
+                                return fault(name, value,
+                                             "a time with an offset, such as "
+                                             "2026-11-29T09:00:00+01:00, or now");
                         break;
                 case WHOLE:
                 case REAL:
                         v = number_of(value, kind);
                         if (!v)
-                                return fault(name, value, kind == WHOLE ? "a whole number" : "a number");
+                                return fault(name, value,
+                                             kind == WHOLE ? "a whole number" : "a number");
                         break;
                 case RULE:
                         v = rule_of(value);
@@ -109,11 +127,12 @@ int ctl_sale_fields(char *const *words, size_t n, json_t **out) {
         for (size_t i = 0; i < n && r == 0; i++) {
                 const char *eq = strchr(words[i], '=');
                 size_t f = 0, len = eq ? (size_t)(eq - words[i]) : 0;
-                while (f < NET_COUNT_OF(fields) &&
-                       !(strlen(fields[f].name) == len && strncmp(fields[f].name, words[i], len) == 0))
+                while (f < NET_COUNT_OF(fields) && !(strlen(fields[f].name) == len &&
+                                                     strncmp(fields[f].name, words[i], len) == 0))
                         f++;
                 if (!eq || f == NET_COUNT_OF(fields)) {
-                        fprintf(stderr, "sluicectl: %s: expected FIELD=VALUE with a sale's field\n", words[i]);
+                        fprintf(stderr, "sluicectl: %s: expected FIELD=VALUE with a sale's field\n",
+                                words[i]);
                         r = 2;
                 } else {
                         r = put(tree, fields[f].name, fields[f].kind, eq + 1);
@@ -139,8 +158,7 @@ static bool same(const json_t *a, const json_t *b) {
 bool ctl_sale_has(const json_t *have, const json_t *want) {
         const char *name;
         json_t *value;
-        json_object_foreach((json_t *)(uintptr_t)want, name, value)
-                if (!same(json_object_get(have, name), value))
-                        return false;
+        json_object_foreach((json_t *)(uintptr_t)want, name,
+                            value) if (!same(json_object_get(have, name), value)) return false;
         return true;
 }

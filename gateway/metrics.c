@@ -7,13 +7,14 @@
 #define WORKERS_MAX 256
 
 static void per_answer(const struct gw_control *c, struct metrics_out *o) {
-        metrics_family(o, "sluice_requests_total", METRICS_COUNTER, "Requests by the kind of their answer.");
+        metrics_family(o, "sluice_requests_total", METRICS_COUNTER,
+                       "Requests by the kind of their answer.");
         for (uint32_t slot = 0; slot < gw_control_slots(c); slot++)
                 for (int a = 0; a < GW_ANSWERS; a++) {
                         uint64_t n = gw_control_requests(c, slot, (enum gw_answer)a);
                         struct metrics_label labels[] = {
-                                { "sale", span_of(gw_control_slot_name(c, slot)) },
-                                { "answer", span_of(gw_answer_name((enum gw_answer)a)) },
+                                {"sale", span_of(gw_control_slot_name(c, slot))},
+                                {"answer", span_of(gw_answer_name((enum gw_answer)a))},
                         };
                         metrics_sample(o, "sluice_requests_total", labels, 2, n);
                 }
@@ -23,32 +24,62 @@ static void behind(const struct gw_control *c, struct metrics_out *o) {
         metrics_family(o, "sluice_origin_requests_total", METRICS_COUNTER,
                        "Requests sent to what stands behind the gateway.");
         for (int k = 0; k < GW_ORIGIN_KINDS; k++) {
-                struct metrics_label label = { "kind", span_of(gw_origin_kind_name((enum gw_origin_kind)k)) };
+                struct metrics_label label = {"kind",
+                                              span_of(gw_origin_kind_name((enum gw_origin_kind)k))};
                 metrics_sample(o, "sluice_origin_requests_total", &label, 1,
                                gw_control_origin_requests(c, (enum gw_origin_kind)k));
         }
-        metrics_family(o, "sluice_store_calls_total", METRICS_COUNTER, "Calls to the admission store.");
+        metrics_family(o, "sluice_store_calls_total", METRICS_COUNTER,
+                       "Calls to the admission store.");
         for (int k = 0; k < GW_STORE_OPS; k++) {
-                struct metrics_label label = { "op", span_of(gw_store_op_name((enum gw_store_op)k)) };
+                struct metrics_label label = {"op", span_of(gw_store_op_name((enum gw_store_op)k))};
                 metrics_sample(o, "sluice_store_calls_total", &label, 1,
                                gw_control_store_calls(c, (enum gw_store_op)k));
         }
 }
 
-static int64_t outstanding_of(const struct adm_view *v) { return (int64_t)v->passes_outstanding; }
-static int64_t active_of(const struct adm_view *v) { return (int64_t)v->passes_active; }
-static int64_t issued_of(const struct adm_view *v) { return (int64_t)v->passes_issued_total; }
-static int64_t available_of(const struct adm_view *v) { return v->stock.available; }
-static int64_t gap_of(const struct adm_view *v) { return v->gate_gap; }
-static int64_t waiting_of(const struct adm_view *v) { return (int64_t)v->line_waiting; }
-static int64_t live_of(const struct adm_view *v) { return (int64_t)v->line_live; }
-static int64_t invited_of(const struct adm_view *v) { return (int64_t)v->line_invited; }
-static int64_t number_of(const struct adm_view *v) { return (int64_t)v->last_number; }
-static int64_t missed_of(const struct adm_view *v) { return (int64_t)v->turns_missed_total; }
-static int64_t joins_of(const struct adm_view *v) { return (int64_t)v->joins_total; }
-static int64_t full_of(const struct adm_view *v) { return (int64_t)v->line_full_total; }
-static int64_t epoch_of(const struct adm_view *v) { return (int64_t)v->epoch; }
-static int64_t state_of(const struct adm_view *v) { return (int64_t)v->state; }
+static int64_t outstanding_of(const struct adm_view *v) {
+        return (int64_t)v->passes_outstanding;
+}
+static int64_t active_of(const struct adm_view *v) {
+        return (int64_t)v->passes_active;
+}
+static int64_t issued_of(const struct adm_view *v) {
+        return (int64_t)v->passes_issued_total;
+}
+static int64_t available_of(const struct adm_view *v) {
+        return v->stock.available;
+}
+static int64_t gap_of(const struct adm_view *v) {
+        return v->gate_gap;
+}
+static int64_t waiting_of(const struct adm_view *v) {
+        return (int64_t)v->line_waiting;
+}
+static int64_t live_of(const struct adm_view *v) {
+        return (int64_t)v->line_live;
+}
+static int64_t invited_of(const struct adm_view *v) {
+        return (int64_t)v->line_invited;
+}
+static int64_t number_of(const struct adm_view *v) {
+        return (int64_t)v->last_number;
+}
+static int64_t missed_of(const struct adm_view *v) {
+        return (int64_t)v->turns_missed_total;
+}
+static int64_t joins_of(const struct adm_view *v) {
+        return (int64_t)v->joins_total;
+}
+static int64_t full_of(const struct adm_view *v) {
+        return (int64_t)v->line_full_total;
+}
+static int64_t epoch_of(const struct adm_view *v) {
+        return (int64_t)v->epoch;
+}
+static int64_t state_of(const struct adm_view *v) {
+        return (int64_t)v->state;
+}
 
 /* What the store says of a sale, one row a family. */
 static const struct {
@@ -56,20 +87,25 @@ static const struct {
         enum metrics_type type;
         int64_t (*of)(const struct adm_view *v);
 } view_rows[] = {
-        { "sluice_passes_outstanding", "Units that passes in force may still take.", METRICS_GAUGE, outstanding_of },
-        { "sluice_passes_active", "Passes that take a slot.", METRICS_GAUGE, active_of },
-        { "sluice_passes_issued_total", "Passes issued.", METRICS_COUNTER, issued_of },
-        { "sluice_available", "Units free, as the gate knows.", METRICS_GAUGE, available_of },
-        { "sluice_gate_gap", "The gate's available minus the last snapshot's.", METRICS_GAUGE, gap_of },
-        { "sluice_line_waiting", "Places not served and not left.", METRICS_GAUGE, waiting_of },
-        { "sluice_line_live", "Of these, heard of in time.", METRICS_GAUGE, live_of },
-        { "sluice_line_invited", "Of these, invited and not yet in.", METRICS_GAUGE, invited_of },
-        { "sluice_line_last_number", "The last number given.", METRICS_GAUGE, number_of },
-        { "sluice_turns_missed_total", "Invitations that lapsed.", METRICS_COUNTER, missed_of },
-        { "sluice_joins_total", "Places given.", METRICS_COUNTER, joins_of },
-        { "sluice_line_full_total", "Joins refused because the line is full.", METRICS_COUNTER, full_of },
-        { "sluice_store_epoch", "Which life of the gate's counters.", METRICS_GAUGE, epoch_of },
-        { "sluice_sale_state", "0 scheduled, 1 prequeue, 2 open, 3 paused, 4 all_held, 5 sold_out, 6 closed.", METRICS_GAUGE, state_of },
+        {"sluice_passes_outstanding", "Units that passes in force may still take.", METRICS_GAUGE,
+         outstanding_of},
+        {"sluice_passes_active", "Passes that take a slot.", METRICS_GAUGE, active_of},
+        {"sluice_passes_issued_total", "Passes issued.", METRICS_COUNTER, issued_of},
+        {"sluice_available", "Units free, as the gate knows.", METRICS_GAUGE, available_of},
+        {"sluice_gate_gap", "The gate's available minus the last snapshot's.", METRICS_GAUGE,
+         gap_of},
+        {"sluice_line_waiting", "Places not served and not left.", METRICS_GAUGE, waiting_of},
+        {"sluice_line_live", "Of these, heard of in time.", METRICS_GAUGE, live_of},
+        {"sluice_line_invited", "Of these, invited and not yet in.", METRICS_GAUGE, invited_of},
+        {"sluice_line_last_number", "The last number given.", METRICS_GAUGE, number_of},
+        {"sluice_turns_missed_total", "Invitations that lapsed.", METRICS_COUNTER, missed_of},
+        {"sluice_joins_total", "Places given.", METRICS_COUNTER, joins_of},
+        {"sluice_line_full_total", "Joins refused because the line is full.", METRICS_COUNTER,
+         full_of},
+        {"sluice_store_epoch", "Which life of the gate's counters.", METRICS_GAUGE, epoch_of},
+        {"sluice_sale_state",
+         "0 scheduled, 1 prequeue, 2 open, 3 paused, 4 all_held, 5 sold_out, 6 closed.",
+         METRICS_GAUGE, state_of},
 };
 
 static bool view_of(const struct gw_control *c, uint32_t i, struct adm_view *v) {
@@ -84,9 +120,11 @@ static void per_sale(const struct gw_control *c, struct metrics_out *o) {
                 metrics_family(o, view_rows[row].name, view_rows[row].type, view_rows[row].help);
                 for (uint32_t i = 0; i < c->snapshot->n_sales; i++) {
                         struct adm_view v;
-                        struct metrics_label label = { "sale", span_of(c->snapshot->sales[i].facts.id) };
+                        struct metrics_label label = {"sale",
+                                                      span_of(c->snapshot->sales[i].facts.id)};
                         if (view_of(c, i, &v))
-                                metrics_sample_int(o, view_rows[row].name, &label, 1, view_rows[row].of(&v));
+                                metrics_sample_int(o, view_rows[row].name, &label, 1,
+                                                   view_rows[row].of(&v));
                 }
         }
 }
@@ -106,33 +144,47 @@ static void add_stats(struct http_server_stats *sum, const struct http_server_st
 }
 
 static void sockets(const struct gw_control *c, struct metrics_out *o) {
-        struct http_server_stats sum = { 0 };
+        struct http_server_stats sum = {0};
         for (size_t i = 0; i < c->n_workers; i++) {
                 struct http_server_stats s;
                 http_server_stats(c->workers[i]->server, &s);
                 add_stats(&sum, &s);
         }
-        one(o, "sluice_connections", METRICS_GAUGE, "Open connections of shoppers.", sum.connections_open);
-        one(o, "sluice_connections_total", METRICS_COUNTER, "Connections accepted.", sum.connections_total);
-        one(o, "sluice_connections_refused_total", METRICS_COUNTER, "Connections over the ceiling.", sum.connections_refused);
-        one(o, "sluice_exchanges_open", METRICS_GAUGE, "Requests without their whole answer.", sum.exchanges_open);
+        one(o, "sluice_connections", METRICS_GAUGE, "Open connections of shoppers.",
+            sum.connections_open);
+        one(o, "sluice_connections_total", METRICS_COUNTER, "Connections accepted.",
+            sum.connections_total);
+        one(o, "sluice_connections_refused_total", METRICS_COUNTER, "Connections over the ceiling.",
+            sum.connections_refused);
+        one(o, "sluice_exchanges_open", METRICS_GAUGE, "Requests without their whole answer.",
+            sum.exchanges_open);
         metrics_family(o, "sluice_handshakes_total", METRICS_COUNTER, "TLS handshakes done.");
-        metrics_sample(o, "sluice_handshakes_total", &(struct metrics_label){ "resumed", SPAN("no") }, 1, sum.handshakes_full);
-        metrics_sample(o, "sluice_handshakes_total", &(struct metrics_label){ "resumed", SPAN("yes") }, 1, sum.handshakes_resumed);
-        one(o, "sluice_handshakes_failed_total", METRICS_COUNTER, "TLS handshakes that failed or came to no end.", sum.handshakes_failed);
-        metrics_family(o, "sluice_connections_cut_total", METRICS_COUNTER, "Connections ended by us, by reason.");
+        metrics_sample(o, "sluice_handshakes_total", &(struct metrics_label){"resumed", SPAN("no")},
+                       1, sum.handshakes_full);
+        metrics_sample(o, "sluice_handshakes_total",
+                       &(struct metrics_label){"resumed", SPAN("yes")}, 1, sum.handshakes_resumed);
+        one(o, "sluice_handshakes_failed_total", METRICS_COUNTER,
+            "TLS handshakes that failed or came to no end.", sum.handshakes_failed);
+        metrics_family(o, "sluice_connections_cut_total", METRICS_COUNTER,
+                       "Connections ended by us, by reason.");
         const struct {
                 const char *reason;
                 uint64_t n;
         } cuts[] = {
-                { "glitches", sum.closed_glitches }, { "resets", sum.closed_resets },
-                { "timeout", sum.closed_timeouts }, { "protocol", sum.closed_protocol },
+                {"glitches", sum.closed_glitches},
+                {"resets", sum.closed_resets},
+                {"timeout", sum.closed_timeouts},
+                {"protocol", sum.closed_protocol},
         };
         for (size_t i = 0; i < NET_COUNT_OF(cuts); i++)
                 metrics_sample(o, "sluice_connections_cut_total",
-                               &(struct metrics_label){ "reason", span_of(cuts[i].reason) }, 1, cuts[i].n);
-        one(o, "sluice_header_limit_total", METRICS_COUNTER, "Heads over their budget.", sum.header_limit_hits);
-        one(o, "sluice_queue_limit_total", METRICS_COUNTER, "Times a connection was not read because its output queue was full.", sum.queue_limit_hits);
+                               &(struct metrics_label){"reason", span_of(cuts[i].reason)}, 1,
+                               cuts[i].n);
+        one(o, "sluice_header_limit_total", METRICS_COUNTER, "Heads over their budget.",
+            sum.header_limit_hits);
+        one(o, "sluice_queue_limit_total", METRICS_COUNTER,
+            "Times a connection was not read because its output queue was full.",
+            sum.queue_limit_hits);
         one(o, "sluice_accept_errors_total", METRICS_COUNTER, "Failed accepts.", sum.accept_errors);
 }
 
@@ -149,14 +201,19 @@ static void workers(const struct gw_control *c, struct metrics_out *o) {
                 account += metrics_read(&k->limited_account);
                 render += metrics_read(&k->render_failed);
         }
-        metrics_family(o, "sluice_answer_seconds", METRICS_HISTOGRAM, "From a request's head to its answer.");
+        metrics_family(o, "sluice_answer_seconds", METRICS_HISTOGRAM,
+                       "From a request's head to its answer.");
         metrics_sample_histogram(o, "sluice_answer_seconds", NULL, parts, n);
         one(o, "sluice_requests_parked", METRICS_GAUGE, "Requests waiting for the origin.", parked);
-        one(o, "sluice_forward_failed_total", METRICS_COUNTER, "Forwarded requests lost, late or malformed.", failed);
+        one(o, "sluice_forward_failed_total", METRICS_COUNTER,
+            "Forwarded requests lost, late or malformed.", failed);
         metrics_family(o, "sluice_limited_total", METRICS_COUNTER, "Requests over a limit.");
-        metrics_sample(o, "sluice_limited_total", &(struct metrics_label){ "by", SPAN("network") }, 1, network);
-        metrics_sample(o, "sluice_limited_total", &(struct metrics_label){ "by", SPAN("account") }, 1, account);
-        one(o, "sluice_render_failed_total", METRICS_COUNTER, "Answers that did not fit their buffer.", render);
+        metrics_sample(o, "sluice_limited_total", &(struct metrics_label){"by", SPAN("network")}, 1,
+                       network);
+        metrics_sample(o, "sluice_limited_total", &(struct metrics_label){"by", SPAN("account")}, 1,
+                       account);
+        one(o, "sluice_render_failed_total", METRICS_COUNTER,
+            "Answers that did not fit their buffer.", render);
 }
 
 void gw_metrics_render(const struct gw_control *c, struct metrics_out *o) {
@@ -166,10 +223,14 @@ void gw_metrics_render(const struct gw_control *c, struct metrics_out *o) {
         sockets(c, o);
         workers(c, o);
         int64_t at_ms = atomic_load_explicit(&c->shared.snapshot_at_ms, memory_order_relaxed);
-        metrics_family(o, "sluice_snapshot_age_seconds", METRICS_GAUGE, "Since the origin was last heard; -1 never.");
+        metrics_family(o, "sluice_snapshot_age_seconds", METRICS_GAUGE,
+                       "Since the origin was last heard; -1 never.");
         metrics_sample_real(o, "sluice_snapshot_age_seconds", NULL, 0,
-                            at_ms == GW_NEVER_MS ? -1.0 : (double)(loop_now_ms(c->loop) - at_ms) / 1000.0);
+                            at_ms == GW_NEVER_MS ? -1.0
+                                                 : (double)(loop_now_ms(c->loop) - at_ms) / 1000.0);
         one(o, "sluice_reloads_total", METRICS_COUNTER, "Configurations taken over.", c->reloads);
-        one(o, "sluice_reloads_refused_total", METRICS_COUNTER, "Configurations refused.", c->reloads_refused);
-        one(o, "sluice_log_dropped_total", METRICS_COUNTER, "Log lines that could not be written.", log_dropped());
+        one(o, "sluice_reloads_refused_total", METRICS_COUNTER, "Configurations refused.",
+            c->reloads_refused);
+        one(o, "sluice_log_dropped_total", METRICS_COUNTER, "Log lines that could not be written.",
+            log_dropped());
 }

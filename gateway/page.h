@@ -18,16 +18,16 @@
 #include "net/base.h"
 
 enum gw_page_face {
-        GW_PAGE_NOT_OPEN,  /* scheduled: no line yet */
-        GW_PAGE_PREQUEUE,  /* in line before the opening */
+        GW_PAGE_NOT_OPEN, /* scheduled: no line yet */
+        GW_PAGE_PREQUEUE, /* in line before the opening */
         GW_PAGE_WAITING,
-        GW_PAGE_READY,     /* one's turn: reload to enter */
-        GW_PAGE_ALL_HELD,  /* units may come back */
+        GW_PAGE_READY,    /* one's turn: reload to enter */
+        GW_PAGE_ALL_HELD, /* units may come back */
         GW_PAGE_PAUSED,
-        GW_PAGE_SOLD_OUT,  /* public */
-        GW_PAGE_CLOSED,    /* public */
+        GW_PAGE_SOLD_OUT, /* public */
+        GW_PAGE_CLOSED,   /* public */
         GW_PAGE_LINE_FULL,
-        GW_PAGE_SIGN_IN,   /* an account is needed */
+        GW_PAGE_SIGN_IN, /* an account is needed */
         GW_PAGE_FACES,
 };
 
@@ -43,15 +43,15 @@ enum gw_page_reason {
 struct gw_page_facts {
         enum gw_page_face face;
         enum gw_page_reason reason;
-        struct span sale;        /* its id */
-        int64_t position;        /* 1 is next; -1 unknown */
-        int64_t ahead;           /* -1 unknown */
-        int64_t eta_low_s;       /* -1 unknown */
+        struct span sale;  /* its id */
+        int64_t position;  /* 1 is next; -1 unknown */
+        int64_t ahead;     /* -1 unknown */
+        int64_t eta_low_s; /* -1 unknown */
         int64_t eta_high_s;
-        int likely;              /* 1 yes, 0 no, -1 unknown */
-        int64_t poll_after_ms;   /* 0: the page does not come back by itself */
-        int64_t opens_at_ms;     /* 0: not shown */
-        struct span login_url;   /* SIGN_IN only; empty: no link */
+        int likely;            /* 1 yes, 0 no, -1 unknown */
+        int64_t poll_after_ms; /* 0: the page does not come back by itself */
+        int64_t opens_at_ms;   /* 0: not shown */
+        struct span login_url; /* SIGN_IN only; empty: no link */
 };
 
 /* Enough for every page whose sale and login_url are within their limits

@@ -62,13 +62,15 @@ static int settle(struct ctl *c, struct ctl_answer *a, void (*print)(const json_
 }
 
 static void print_sales(const json_t *tree) {
-        static const char *const columns[] = { "sale", "tenant", "item", "queue", "opens_at", "closes_at" };
+        static const char *const columns[] = {"sale",  "tenant",   "item",
+                                              "queue", "opens_at", "closes_at"};
         char text[64];
         size_t i;
         json_t *sale;
-        printf("%-24s %-12s %-16s %-11s %-22s %s\n", "SALE", "TENANT", "ITEM", "QUEUE", "OPENS", "CLOSES");
+        printf("%-24s %-12s %-16s %-11s %-22s %s\n", "SALE", "TENANT", "ITEM", "QUEUE", "OPENS",
+               "CLOSES");
         json_array_foreach(json_object_get(tree, "sales"), i, sale) {
-                static const int width[] = { 24, 12, 16, 11, 22, 1 };
+                static const int width[] = {24, 12, 16, 11, 22, 1};
                 for (size_t k = 0; k < NET_COUNT_OF(columns); k++)
                         printf("%-*s%s", width[k], text_of(sale, columns[k], text),
                                k + 1 < NET_COUNT_OF(columns) ? " " : "\n");
@@ -146,7 +148,10 @@ static int cmd_create(struct ctl *c, char **word, int n) {
                 if (equal)
                         puts(c->json ? a.text : "unchanged");
                 else
-                        fprintf(stderr, "sluicectl: refused: sale %s exists and differs; change it with set\n", word[0]);
+                        fprintf(stderr,
+                                "sluicectl: refused: sale %s exists and differs; change it with "
+                                "set\n",
+                                word[0]);
                 r = equal ? 0 : 1;
                 ctl_answer_fini(&a);
         } else if (r == 0) {
@@ -189,7 +194,8 @@ static int cmd_stock(struct ctl *c, char **word, int n) {
         return r == 0 ? settle(c, &a, print_members) : r;
 }
 
-static int verb(struct ctl *c, const char *sale, const char *name, json_t *body, const char *if_match) {
+static int verb(struct ctl *c, const char *sale, const char *name, json_t *body,
+                const char *if_match) {
         char path[PATH_MAX_BYTES];
         struct ctl_answer a;
         snprintf(path, sizeof path, "/v1/sales/%s/%s", sale, name);
@@ -254,7 +260,8 @@ static int print_token(const char *account, const char *key_file, long ttl) {
         char why[256] = "", token[JWT_MAX_BYTES + 1];
         size_t len = 0;
         if (!jwt_sub_is_good(span_of(account)))
-                return usage_of("token account A: 1 to 128 printable characters without comma, quote and backslash");
+                return usage_of("token account A: 1 to 128 printable characters without comma, "
+                                "quote and backslash");
         int r = jwt_keys_new(&keys);
         if (r == 0)
                 r = jwt_keys_add_file(keys, key_file, why, sizeof why);
@@ -291,7 +298,8 @@ static int cmd_token(struct ctl *c, char **word, int n) {
                         return usage_of("token account A --account-key FILE [--ttl SECONDS]");
                 }
         }
-        return key ? print_token(word[1], key, ttl) : usage_of("token account: --account-key FILE is missing");
+        return key ? print_token(word[1], key, ttl)
+                   : usage_of("token account: --account-key FILE is missing");
 }
 
 /* Which of the two programs a file is for shows in its `database` section. */
@@ -329,24 +337,26 @@ static int cmd_config(struct ctl *c, char **word, int n) {
 }
 
 static const struct command commands[] = {
-        { "sales", 0, 0, "sales", "all sales with their windows", cmd_sales },
-        { "show", 1, 1, "show S", "one sale and its stock", cmd_show },
-        { "create", 2, 64, "create S KEY=VALUE...", "make a sale", cmd_create },
-        { "set", 2, 64, "set S KEY=VALUE...", "change fields of a sale", cmd_set },
-        { "stock", 3, 3, "stock TENANT ITEM N", "set an item's total", cmd_stock },
-        { "open", 1, 1, "open S", "open now", cmd_open },
-        { "pause", 1, 2, "pause S [hard]", "let nobody in; hard: also stop those inside", cmd_pause },
-        { "resume", 1, 1, "resume S", "end a pause", cmd_resume },
-        { "close", 1, 1, "close S", "end the sale", cmd_close },
-        { "reset", 1, 1, "reset S", "a new round: old tickets and passes are refused", cmd_reset },
-        { "revoke", 2, 2, "revoke S ACCOUNT", "end an account's pass", cmd_revoke },
-        { "audit", 0, 1, "audit [S]", "what operators did", cmd_audit },
-        { "token", 2, 6, "token account A --account-key FILE [--ttl SECONDS]", "sign a test account's token", cmd_token },
-        { "config", 2, 2, "config check FILE", "name every fault of a configuration", cmd_config },
+        {"sales", 0, 0, "sales", "all sales with their windows", cmd_sales},
+        {"show", 1, 1, "show S", "one sale and its stock", cmd_show},
+        {"create", 2, 64, "create S KEY=VALUE...", "make a sale", cmd_create},
+        {"set", 2, 64, "set S KEY=VALUE...", "change fields of a sale", cmd_set},
+        {"stock", 3, 3, "stock TENANT ITEM N", "set an item's total", cmd_stock},
+        {"open", 1, 1, "open S", "open now", cmd_open},
+        {"pause", 1, 2, "pause S [hard]", "let nobody in; hard: also stop those inside", cmd_pause},
+        {"resume", 1, 1, "resume S", "end a pause", cmd_resume},
+        {"close", 1, 1, "close S", "end the sale", cmd_close},
+        {"reset", 1, 1, "reset S", "a new round: old tickets and passes are refused", cmd_reset},
+        {"revoke", 2, 2, "revoke S ACCOUNT", "end an account's pass", cmd_revoke},
+        {"audit", 0, 1, "audit [S]", "what operators did", cmd_audit},
+        {"token", 2, 6, "token account A --account-key FILE [--ttl SECONDS]",
+         "sign a test account's token", cmd_token},
+        {"config", 2, 2, "config check FILE", "name every fault of a configuration", cmd_config},
 };
 
 static int print_help(FILE *to) {
-        fprintf(to, "usage: sluicectl [-u URL] [-k TOKENFILE] [--ca FILE] [--json] COMMAND ...\n\n");
+        fprintf(to,
+                "usage: sluicectl [-u URL] [-k TOKENFILE] [--ca FILE] [--json] COMMAND ...\n\n");
         for (size_t i = 0; i < NET_COUNT_OF(commands); i++)
                 fprintf(to, "  %-52s %s\n", commands[i].usage, commands[i].help);
         fprintf(to, "\n  -u URL        the admin listener (or SLUICE_URL), https://127.0.0.1:9443\n"
@@ -375,24 +385,40 @@ static int dispatch(struct ctl *c, char **word, int n) {
 
 int main(int argc, char **argv) {
         static const struct option options[] = {
-                { "url", required_argument, NULL, 'u' }, { "token", required_argument, NULL, 'k' },
-                { "ca", required_argument, NULL, 'c' }, { "json", no_argument, NULL, 'j' },
-                { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' },
-                { NULL, 0, NULL, 0 },
+                {"url", required_argument, NULL, 'u'},
+                {"token", required_argument, NULL, 'k'},
+                {"ca", required_argument, NULL, 'c'},
+                {"json", no_argument, NULL, 'j'},
+                {"help", no_argument, NULL, 'h'},
+                {"version", no_argument, NULL, 'V'},
+                {NULL, 0, NULL, 0},
         };
         const char *url = getenv("SLUICE_URL");
-        struct ctl c = { .url = url ? url : "https://127.0.0.1:9443",
-                         .token_file = getenv("SLUICE_TOKEN_FILE"), .ca_file = getenv("SLUICE_CA") };
+        struct ctl c = {.url = url ? url : "https://127.0.0.1:9443",
+                        .token_file = getenv("SLUICE_TOKEN_FILE"),
+                        .ca_file = getenv("SLUICE_CA")};
         int o;
         while ((o = getopt_long(argc, argv, "+u:k:h", options, NULL)) != -1) {
                 switch (o) {
-                case 'u': c.url = optarg; break;
-                case 'k': c.token_file = optarg; break;
-                case 'c': c.ca_file = optarg; break;
-                case 'j': c.json = true; break;
-                case 'h': return print_help(stdout);
-                case 'V': puts("sluicectl " SLUICE_VERSION); return 0;
-                default: return 2;
+                case 'u':
+                        c.url = optarg;
+                        break;
+                case 'k':
+                        c.token_file = optarg;
+                        break;
+                case 'c':
+                        c.ca_file = optarg;
+                        break;
+                case 'j':
+                        c.json = true;
+                        break;
+                case 'h':
+                        return print_help(stdout);
+                case 'V':
+                        puts("sluicectl " SLUICE_VERSION);
+                        return 0;
+                default:
+                        return 2;
                 }
         }
         if (optind == argc)

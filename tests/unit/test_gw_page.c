@@ -39,16 +39,22 @@ static void assert_hash_in_policy(const char *open, const char *close) {
 
 static void test_policy_names_style_and_script_by_their_hashes(void **state) {
         (void)state;
-        render(&(struct gw_page_facts){ .face = GW_PAGE_WAITING, .sale = SPAN("s"), .poll_after_ms = 5000 });
+        render(&(struct gw_page_facts){
+                .face = GW_PAGE_WAITING, .sale = SPAN("s"), .poll_after_ms = 5000});
         assert_hash_in_policy("<style>", "</style>");
         assert_hash_in_policy("<script>", "</script>");
 }
 
 static void test_waiting_page_tells_place_and_comes_back(void **state) {
         (void)state;
-        const char *p = render(&(struct gw_page_facts){ .face = GW_PAGE_WAITING, .sale = SPAN("grinder"),
-                .position = 42, .ahead = 41, .eta_low_s = 30, .eta_high_s = 120, .likely = 0,
-                .poll_after_ms = 2600 });
+        const char *p = render(&(struct gw_page_facts){.face = GW_PAGE_WAITING,
+                                                       .sale = SPAN("grinder"),
+                                                       .position = 42,
+                                                       .ahead = 41,
+                                                       .eta_low_s = 30,
+                                                       .eta_high_s = 120,
+                                                       .likely = 0,
+                                                       .poll_after_ms = 2600});
         assert_non_null(strstr(p, "<b id=\"n\">42</b>"));
         assert_non_null(strstr(p, "41 people are ahead of you."));
         assert_non_null(strstr(p, "About 30 seconds to 2 minutes."));
@@ -59,19 +65,26 @@ static void test_waiting_page_tells_place_and_comes_back(void **state) {
 
 static void test_unknown_numbers_are_not_made_up(void **state) {
         (void)state;
-        const char *p = render(&(struct gw_page_facts){ .face = GW_PAGE_PREQUEUE, .sale = SPAN("s"),
-                .position = -1, .ahead = -1, .eta_low_s = -1, .eta_high_s = -1, .likely = -1,
-                .opens_at_ms = 1000, .poll_after_ms = 1000 });
-        assert_non_null(strstr(p, "<b id=\"n\"></b><span id=\"ahead\"></span> <span id=\"eta\"></span>"));
+        const char *p = render(&(struct gw_page_facts){.face = GW_PAGE_PREQUEUE,
+                                                       .sale = SPAN("s"),
+                                                       .position = -1,
+                                                       .ahead = -1,
+                                                       .eta_low_s = -1,
+                                                       .eta_high_s = -1,
+                                                       .likely = -1,
+                                                       .opens_at_ms = 1000,
+                                                       .poll_after_ms = 1000});
+        assert_non_null(
+                strstr(p, "<b id=\"n\"></b><span id=\"ahead\"></span> <span id=\"eta\"></span>"));
         assert_non_null(strstr(p, "1970-01-01T00:00:01Z"));
 }
 
 static void test_public_pages_name_nobody_and_do_not_return(void **state) {
         (void)state;
-        enum gw_page_face faces[] = { GW_PAGE_SOLD_OUT, GW_PAGE_CLOSED };
+        enum gw_page_face faces[] = {GW_PAGE_SOLD_OUT, GW_PAGE_CLOSED};
         for (size_t i = 0; i < NET_COUNT_OF(faces); i++) {
-                const char *p = render(&(struct gw_page_facts){ .face = faces[i], .sale = SPAN("s"),
-                        .position = 7, .ahead = 6 });
+                const char *p = render(&(struct gw_page_facts){
+                        .face = faces[i], .sale = SPAN("s"), .position = 7, .ahead = 6});
                 assert_null(strstr(p, "id=\"n\""));
                 assert_null(strstr(p, "refresh"));
         }
@@ -83,18 +96,25 @@ static void test_every_face_fits_and_is_whole(void **state) {
         memset(sale, 'x', 63);
         memset(url, '&', 512);
         for (int face = 0; face < GW_PAGE_FACES; face++) {
-                const char *p = render(&(struct gw_page_facts){ .face = (enum gw_page_face)face,
-                        .reason = GW_PAGE_TURN_MISSED, .sale = { sale, 63 }, .login_url = { url, 512 },
-                        .position = INT64_MAX, .ahead = INT64_MAX, .eta_low_s = INT64_MAX / 2,
-                        .eta_high_s = INT64_MAX / 2, .poll_after_ms = 120000, .opens_at_ms = 1 });
+                const char *p = render(&(struct gw_page_facts){.face = (enum gw_page_face)face,
+                                                               .reason = GW_PAGE_TURN_MISSED,
+                                                               .sale = {sale, 63},
+                                                               .login_url = {url, 512},
+                                                               .position = INT64_MAX,
+                                                               .ahead = INT64_MAX,
+                                                               .eta_low_s = INT64_MAX / 2,
+                                                               .eta_high_s = INT64_MAX / 2,
+                                                               .poll_after_ms = 120000,
+                                                               .opens_at_ms = 1});
                 assert_non_null(strstr(p, "</html>\n"));
         }
 }
 
 static void test_foreign_text_is_escaped(void **state) {
         (void)state;
-        const char *p = render(&(struct gw_page_facts){ .face = GW_PAGE_SIGN_IN, .sale = SPAN("<b>&'\""),
-                .login_url = SPAN("/in?a=1&b=\"><script>") });
+        const char *p = render(&(struct gw_page_facts){.face = GW_PAGE_SIGN_IN,
+                                                       .sale = SPAN("<b>&'\""),
+                                                       .login_url = SPAN("/in?a=1&b=\"><script>")});
         assert_null(strstr(p, "<b>&'"));
         assert_non_null(strstr(p, "&lt;b&gt;&amp;&#39;&quot;"));
         assert_non_null(strstr(p, "href=\"/in?a=1&amp;b=&quot;&gt;&lt;script&gt;\""));
@@ -103,8 +123,10 @@ static void test_foreign_text_is_escaped(void **state) {
 static void test_small_buffer_is_said_not_overrun(void **state) {
         (void)state;
         char small[100];
-        assert_int_equal(gw_page_render(&(struct gw_page_facts){ .face = GW_PAGE_CLOSED, .sale = SPAN("s") },
-                                        small, sizeof small), 0);
+        assert_int_equal(
+                gw_page_render(&(struct gw_page_facts){.face = GW_PAGE_CLOSED, .sale = SPAN("s")},
+                               small, sizeof small),
+                0);
 }
 
 int main(void) {
