@@ -1,0 +1,52 @@
+/* loadgen/report.h - the report of a race, as JSON for programs and as a table
+ * for people.
+ *
+ * Units      as the names say; latencies in whole microseconds.
+ * Context    after the race.
+ */
+#ifndef LOADGEN_REPORT_H
+#define LOADGEN_REPORT_H
+
+#include <stdio.h>
+
+#include "loadgen/histogram.h"
+#include "loadgen/judge.h"
+
+enum lg_answer {
+        LG_ANSWER_JOIN,
+        LG_ANSWER_POLL,
+        LG_ANSWER_CLAIM,
+        LG_ANSWER_HOLD,
+        LG_ANSWER_PAY,
+        LG_ANSWER_LEAVE,
+        LG_ANSWER_FLAG,
+        LG_ANSWER_CHEAT,
+        LG_ANSWER_COUNT
+};
+
+const char *lg_answer_name(enum lg_answer a);
+
+/* Requests that got no answer or one to be repeated, and what the gateways
+ * asked of the origin. */
+struct lg_extras {
+        int64_t seed;
+        char sale[64];
+        int64_t connections;
+        int64_t retried;          /* requests sent again after a loss or a 5xx */
+        int64_t all_held_to_pass; /* pass holders told to come back */
+        int64_t asked_snapshot, asked_health, asked_hold, asked_hold_read, asked_forward;
+};
+
+struct lg_report {
+        struct lg_facts facts;
+        struct lg_verdict verdict;
+        struct lg_extras extras;
+        double duration_s;
+        struct lg_histogram answers[LG_ANSWER_COUNT];
+};
+
+/* One object and a line end. 0, or -errno of the stream. */
+NET_MUST int lg_report_json(const struct lg_report *r, FILE *out);
+NET_MUST int lg_report_table(const struct lg_report *r, FILE *out);
+
+#endif
