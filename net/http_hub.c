@@ -10,6 +10,7 @@
 #define SWEEP_MAX_MS 250
 #define SWEEP_MIN_MS 10
 #define LINGER_MS 1000
+#define TRIM_MS 1000
 
 /* ---- lists ---- */
 
@@ -160,7 +161,14 @@ static void on_sweep(struct loop_timer *t) {
                 http_conn_check(c, now);
                 c = next;
         }
+        if (now - h->trimmed_at_ms >= TRIM_MS) {
+                h->trimmed_at_ms = now;
+                pool_trim(h->pool);
+        }
         if (h->n_conns > 0)
+                h->used_at_ms = now;
+        /* Without connections it goes on until their memory is given back. */
+        if (now - h->used_at_ms <= 3 * TRIM_MS)
                 loop_timer_start(&h->sweep, h->sweep_ms);
 }
 

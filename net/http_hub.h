@@ -61,7 +61,9 @@ struct http_hub {
         struct loop_defer free_retired;
         struct loop_timer sweep;
         struct loop_timer read_again;
-        int64_t sweep_ms;
+        int64_t sweep_ms;      /* its interval */
+        int64_t trimmed_at_ms; /* memory was looked at */
+        int64_t used_at_ms;    /* there was a connection */
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;
         void (*on_room)(struct http_hub *h);  /* fewer handshakes or connections */

@@ -6,8 +6,8 @@
  *   | head, 4 KiB    | one piece of any size ...        its own mapping
  *
  * Pieces never used are handed out in order of address, so that pages nobody
- * touched cost nothing. An empty slab gives its pages back to the system once
- * there are SPARE_SLABS others. Under AddressSanitizer every piece is malloc's
+ * touched cost nothing. Empty slabs give their pages back to the system when
+ * pool_trim() finds that a whole interval did without them. Under AddressSanitizer every piece is malloc's
  * own, or it could not see a use after free. */
 #include "net/pool.h"
 
@@ -28,7 +28,7 @@
 #define SLAB_BYTES ((size_t)65536)
 #define REGION_BYTES ((size_t)1 << 20)
 #define PAGE_BYTES ((size_t)4096)
-#define SPARE_SLABS 16
+#define SPARE_SLABS 16 /* kept in any case */
 
 static const uint16_t class_bytes[] = { 32,   48,   64,   96,   128,  192,  256,  384,  512,
                                         768,  1024, 1536, 2032, 3104, 4080, 8176, 20480 };
@@ -59,8 +59,10 @@ struct region {
 
 struct pool {
         struct slab *with_room[CLASS_COUNT];
-        struct slab *empty;     /* by `next`; pages may be gone */
-        size_t empty_resident;  /* of those, how many may hold pages */
+        struct slab *empty;     /* by `next` */
+        struct slab *bare;      /* the same, their pages given back */
+        size_t n_empty;
+        size_t least_empty;     /* of n_empty since the last trim */
         struct region *regions;
         size_t bytes;
         uint8_t class_of[SMALL_MAX / 16 + 1];
@@ -113,8 +115,8 @@ static bool region_add(struct pool *p) {
         p->regions = r;
         for (size_t i = REGION_BYTES / SLAB_BYTES; i-- > 0;) {
                 struct slab *s = (struct slab *)(void *)(at + i * SLAB_BYTES);
-                s->next = p->empty;
-                p->empty = s;
+                s->next = p->bare;
+                p->bare = s;
         }
         return true;
 }
@@ -143,12 +145,17 @@ static void room_leave(struct pool *p, struct slab *s) {
 }
 
 static struct slab *slab_open(struct pool *p, size_t class) {
-        if (!p->empty && !region_add(p))
+        if (!p->empty && !p->bare && !region_add(p))
                 return NULL;
         struct slab *s = p->empty;
-        p->empty = s->next;
-        if (p->empty_resident > 0)
-                p->empty_resident--;
+        if (s) {
+                p->empty = s->next;
+                if (--p->n_empty < p->least_empty)
+                        p->least_empty = p->n_empty;
+        } else {
+                s = p->bare;
+                p->bare = s->next;
+        }
         *s = (struct slab){ .fresh = slab_first(class), .class = (uint16_t)class };
         p->bytes += SLAB_BYTES;
         room_join(p, s);
@@ -158,19 +165,22 @@ static struct slab *slab_open(struct pool *p, size_t class) {
 static void slab_close(struct pool *p, struct slab *s) {
         room_leave(p, s);
         p->bytes -= SLAB_BYTES;
-        if (p->empty_resident >= SPARE_SLABS) {
-                /* The head's page goes too; the list needs it back, zeroed. */
-                (void)madvise(s, SLAB_BYTES, MADV_DONTNEED);
-                struct slab **tail = &p->empty;
-                for (size_t i = 0; i < SPARE_SLABS && *tail; i++)
-                        tail = &(*tail)->next;
-                s->next = *tail;
-                *tail = s;
-                return;
-        }
         s->next = p->empty;
         p->empty = s;
-        p->empty_resident++;
+        p->n_empty++;
+}
+
+void pool_trim(struct pool *p) {
+        size_t surplus = p->least_empty > SPARE_SLABS ? p->least_empty - SPARE_SLABS : 0;
+        for (; surplus > 0; surplus--) {
+                struct slab *s = p->empty;
+                p->empty = s->next;
+                p->n_empty--;
+                (void)madvise(s, SLAB_BYTES, MADV_DONTNEED);
+                s->next = p->bare;
+                p->bare = s;
+        }
+        p->least_empty = p->n_empty;
 }
 
 static void *single_take(struct pool *p, size_t n) {

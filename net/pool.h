@@ -27,6 +27,9 @@ void *pool_take_zero(struct pool *p, size_t n);
 void *pool_resize(struct pool *p, void *piece, size_t n);
 void pool_give(struct pool *p, void *piece); /* NULL is nothing */
 
+/* Gives memory back that nobody has needed since the last call. */
+void pool_trim(struct pool *p);
+
 /* Bytes of slabs the system has given and not got back. */
 size_t pool_bytes(const struct pool *p);
 
