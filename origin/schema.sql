@@ -36,7 +36,8 @@ create table if not exists sluice.item (
 ) with (fillfactor = 50);
 
 -- One hold, from its birth to whatever became of it. Rows are never deleted:
--- they are the memory of idempotency keys.
+-- they are the memory of idempotency keys. No foreign key names the item: its
+-- check would lock the item's row first, and that row must come last.
 create table if not exists sluice.hold (
         tenant      text           not null,
         id          uuid           not null,
@@ -60,7 +61,6 @@ create table if not exists sluice.hold (
         replaces    uuid,                    -- the expired hold it stands for
         tx          xid8           not null default pg_current_xact_id(),
         primary key (tenant, id),
-        foreign key (tenant, item, location) references sluice.item,
         foreign key (tenant, replaces) references sluice.hold,
         constraint hold_key_is_used_once unique (tenant, buyer, idem_key, line),
         constraint hold_is_replaced_once unique (tenant, replaces),

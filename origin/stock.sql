@@ -17,21 +17,32 @@ drop schema if exists sluice_api cascade;
 create schema sluice_api;
 
 -- code: created, ok, replayed, or the problem's word. body: the hold as JSON.
+-- before_us: from the statement's start until the item row was asked for;
+-- wait_us: until it was ours; null when the step does not touch it.
 create type sluice_api.answer as (
         code      text,
         body      text,
         available bigint,
         version   text,
         state     text,
-        hold      text
+        hold      text,
+        before_us bigint,
+        wait_us   bigint
 );
 
 create function sluice_api.say(p_code text, p_body text default null,
                                p_available bigint default null, p_version text default null,
-                               p_state text default null, p_hold text default null)
+                               p_state text default null, p_hold text default null,
+                               p_before_us bigint default null, p_wait_us bigint default null)
 returns sluice_api.answer
 language sql immutable as $$
-        select p_code, p_body, p_available, p_version, p_state, p_hold
+        select p_code, p_body, p_available, p_version, p_state, p_hold, p_before_us, p_wait_us
+$$;
+
+-- Microseconds from one reading of the clock to another.
+create function sluice_api.us(p_from timestamptz, p_to timestamptz) returns bigint
+language sql immutable as $$
+        select (extract(epoch from p_to - p_from) * 1000000)::bigint
 $$;
 
 -- What an item has to offer now. A hold past its end is free, whether or not
@@ -46,16 +57,22 @@ create type sluice_api.stock as (
         paused    text
 );
 
+-- In PL/pgSQL even where SQL would do: its plans outlive the transaction.
 create function sluice_api.stock_now(p_tenant text, p_item text) returns sluice_api.stock
-language sql as $$
+language plpgsql as $$
+declare
+        v sluice_api.stock;
+begin
         select i.total, i.available + d.due, i.held - d.due, i.sold, i.shipped, i.n, i.paused
+        into v
         from sluice.item i, lateral (
                 select coalesce(sum(h.qty), 0)::bigint as due
                 from sluice.hold h
                 where h.tenant = i.tenant and h.item = i.item and h.location = i.location
                   and h.state = 'held' and h.expires_at <= now()) d
-        where i.tenant = p_tenant and i.item = p_item and i.location = ''
-$$;
+        where i.tenant = p_tenant and i.item = p_item and i.location = '';
+        return v;
+end $$;
 
 create function sluice_api.version_text(p_n bigint) returns text
 language sql stable as $$
@@ -80,8 +97,9 @@ language sql stable as $$
 $$;
 
 create function sluice_api.hold_json(p_hold sluice.hold) returns text
-language sql stable as $$
-        select json_build_object(
+language plpgsql stable as $$
+begin
+        return json_build_object(
                 'hold', sluice_api.hold_name(p_hold.id),
                 'sale', p_hold.sale,
                 'qty', p_hold.qty,
@@ -92,19 +110,21 @@ language sql stable as $$
                 'replaces', sluice_api.hold_name(p_hold.replaces),
                 'tenant', p_hold.tenant,
                 'item', p_hold.item,
-                'buyer', p_hold.buyer)::text
-$$;
+                'buyer', p_hold.buyer)::text;
+end $$;
 
 -- Units of the sale that the buyer has or had bought; `p_but` is not counted.
 create function sluice_api.units_of(p_tenant text, p_sale text, p_buyer text, p_but uuid)
 returns bigint
-language sql as $$
+language plpgsql as $$
+begin
+        return (
         select coalesce(sum(qty), 0)::bigint
         from sluice.hold
         where tenant = p_tenant and sale = p_sale and buyer = p_buyer
           and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
-          and id is distinct from p_but
-$$;
+          and id is distinct from p_but);
+end $$;
 
 -- The word for "no" when p_qty units are asked of this stock; null if there
 -- are enough.
@@ -132,20 +152,22 @@ end $$;
 -- The buyer's turn in this sale: held until the end of the transaction, so
 -- that two keys of one buyer are counted one after the other.
 create function sluice_api.lock_buyer(p_tenant text, p_sale text, p_buyer text) returns void
-language sql as $$
-        select pg_advisory_xact_lock(
-                hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0))
-$$;
+language plpgsql as $$
+begin
+        perform pg_advisory_xact_lock(
+                hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0));
+end $$;
 
 create function sluice_api.note(p_hold sluice.hold, p_from text, p_to text, p_reason text,
                                 p_actor text)
 returns void
-language sql as $$
+language plpgsql as $$
+begin
         insert into sluice.journal (tenant, item, location, hold, from_state, to_state, qty,
                                     reason, actor)
         values (p_hold.tenant, p_hold.item, p_hold.location, p_hold.id, p_from, p_to,
-                p_hold.qty, p_reason, p_actor)
-$$;
+                p_hold.qty, p_reason, p_actor);
+end $$;
 
 -- Takes back at least p_want units of due holds of one item if there are that
 -- many, and returns how many came back; the caller adds them to the item in
@@ -240,7 +262,7 @@ declare
         v_item    sluice.item;
         v_open    text;
         v_used    bigint := 0;
-        v_back    bigint := 0;
+        v_asked   timestamptz;
         v_why     text;
 begin
         -- What stands, read plainly. The key is looked up *after* the stock: if
@@ -268,8 +290,8 @@ begin
                 v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
         end if;
         if v_why is not null then
-                return sluice_api.say(v_why, null, v_stock.available, sluice_api.version_text(v_stock.n),
-                           null, v_open);
+                return sluice_api.say(v_why, null, v_stock.available,
+                                      sluice_api.version_text(v_stock.n), null, v_open);
         end if;
 
         insert into sluice.hold (tenant, id, item, sale, buyer, qty, state, expires_at,
@@ -297,40 +319,48 @@ begin
                 end if;
         end if;
         perform sluice_api.note(v_hold, null, 'held', 'reserved', 'buyer');
-        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, v_back, null);
+        v_asked := clock_timestamp();
+        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null);
         return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
-                   sluice_api.version_text(v_item.n), null, null);
+                              sluice_api.version_text(v_item.n), v_hold.state,
+                              sluice_api.hold_name(v_hold.id),
+                              sluice_api.us(statement_timestamp(), v_asked),
+                              sluice_api.us(v_asked, clock_timestamp()));
 end $$;
 
 -- The answer to a key that is already known.
 create function sluice_api.replay(p_hold sluice.hold, p_request bytea, p_stock sluice_api.stock)
 returns sluice_api.answer
-language sql as $$
-        select case when p_hold.request = p_request then 'replayed'
-                    else 'idempotency_mismatch' end,
-               case when p_hold.request = p_request then sluice_api.hold_json(p_hold) end,
-               p_stock.available, sluice_api.version_text(p_stock.n),
-               null::text, null::text
-$$;
+language plpgsql as $$
+begin
+        if p_hold.request <> p_request then
+                return sluice_api.say('idempotency_mismatch');
+        end if;
+        return sluice_api.say('replayed', sluice_api.hold_json(p_hold), p_stock.available,
+                              sluice_api.version_text(p_stock.n));
+end $$;
 
 -- A hold of the buyer that fills the limit, to be named in the refusal.
 create function sluice_api.open_hold(p_tenant text, p_sale text, p_buyer text, p_but uuid)
 returns text
-language sql as $$
+language plpgsql as $$
+begin
+        return (
         select sluice_api.hold_name(id)
         from sluice.hold
         where tenant = p_tenant and sale = p_sale and buyer = p_buyer
           and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
           and id is distinct from p_but
-        order by created_at limit 1
-$$;
+        order by created_at limit 1);
+end $$;
 
 -- Why a sale's window lets nothing new be held; null: it does.
 create function sluice_api.sale_refuses(p_sale sluice.sale, p_tenant text, p_item text,
                                         p_buyer text, p_round bigint)
 returns text
-language sql as $$
-        select case
+language plpgsql as $$
+begin
+        return case
                 when p_sale.sale is null then 'not_found'
                 when p_sale.tenant <> p_tenant or p_sale.item is distinct from p_item
                         then 'sale_differs'
@@ -340,8 +370,8 @@ language sql as $$
                 when p_round is not null and p_round <> p_sale.round then 'pass_revoked'
                 when exists (select from sluice.revocation r
                              where r.sale = p_sale.sale and r.round = p_sale.round
-                               and r.account = p_buyer) then 'pass_revoked' end
-$$;
+                               and r.account = p_buyer) then 'pass_revoked' end;
+end $$;
 
 -- The refusal for a step that the hold's state does not allow.
 create function sluice_api.state_refuses(p_state text) returns text
@@ -357,18 +387,24 @@ $$;
 -- The answer about a hold whose item row nobody touched.
 create function sluice_api.answer_of(p_code text, p_hold sluice.hold, p_body boolean)
 returns sluice_api.answer
-language sql as $$
-        select p_code, case when p_body then sluice_api.hold_json(p_hold) end, s.available,
-               sluice_api.version_text(s.n), sluice_api.hold_state(p_hold),
-               sluice_api.hold_name(p_hold.id)
-        from sluice_api.stock_now(p_hold.tenant, p_hold.item) s
-$$;
+language plpgsql as $$
+declare
+        s sluice_api.stock := sluice_api.stock_now(p_hold.tenant, p_hold.item);
+begin
+        return sluice_api.say(p_code, case when p_body then sluice_api.hold_json(p_hold) end,
+                              s.available, sluice_api.version_text(s.n),
+                              sluice_api.hold_state(p_hold), sluice_api.hold_name(p_hold.id));
+end $$;
 
 -- The hold, locked until the end of the transaction.
 create function sluice_api.lock_hold(p_id uuid) returns sluice.hold
-language sql as $$
-        select * from sluice.hold where id = p_id for update
-$$;
+language plpgsql as $$
+declare
+        v_hold sluice.hold;
+begin
+        select * into v_hold from sluice.hold where id = p_id for update;
+        return v_hold;
+end $$;
 
 -- Puts a hold into its next state and moves its units with it. Only called
 -- under the hold's lock.
@@ -377,15 +413,17 @@ create function sluice_api.move_hold(p_hold sluice.hold, p_to text, p_reason tex
 returns sluice_api.answer
 language plpgsql as $$
 declare
-        v_from text := p_hold.state;
-        v_hold sluice.hold;
-        v_item sluice.item;
+        v_from  text := p_hold.state;
+        v_hold  sluice.hold;
+        v_item  sluice.item;
+        v_asked timestamptz;
 begin
         update sluice.hold
         set state = p_to, payment_ref = coalesce(p_payment_ref, payment_ref)
         where tenant = p_hold.tenant and id = p_hold.id and state = v_from
         returning * into strict v_hold;
         perform sluice_api.note(v_hold, v_from, p_to, p_reason, p_actor);
+        v_asked := clock_timestamp();
         update sluice.item
         set available = available
                         + case when p_to in ('released', 'cancelled', 'expired')
@@ -398,8 +436,10 @@ begin
         where tenant = v_hold.tenant and item = v_hold.item and location = v_hold.location
         returning * into strict v_item;
         return sluice_api.say('ok', sluice_api.hold_json(v_hold), v_item.available,
-                   sluice_api.version_text(v_item.n), v_hold.state,
-                   sluice_api.hold_name(v_hold.id));
+                              sluice_api.version_text(v_item.n), v_hold.state,
+                              sluice_api.hold_name(v_hold.id),
+                              sluice_api.us(statement_timestamp(), v_asked),
+                              sluice_api.us(v_asked, clock_timestamp()));
 end $$;
 
 -- release, cancel, ship: conditional on the state, repeats change nothing.
@@ -484,12 +524,13 @@ create function sluice_api.take_anew(p_hold sluice.hold, p_payment_ref text, p_n
 returns sluice_api.answer
 language plpgsql as $$
 declare
-        v_now  timestamptz(3) := date_trunc('milliseconds', now());
-        v_sale sluice.sale;
-        v_back bigint := 0;
-        v_hold sluice.hold;
-        v_item sluice.item;
-        v_why  text;
+        v_now   timestamptz(3) := date_trunc('milliseconds', now());
+        v_sale  sluice.sale;
+        v_back  bigint := 0;
+        v_hold  sluice.hold;
+        v_item  sluice.item;
+        v_asked timestamptz;
+        v_why   text;
 begin
         if p_hold.sale is not null then
                 select * into v_sale from sluice.sale where sale = p_hold.sale;
@@ -523,10 +564,14 @@ begin
                 end if;
         end if;
         perform sluice_api.note(v_hold, null, 'sold', 'paid late', 'payer');
+        v_asked := clock_timestamp();
         v_item := sluice_api.take_units(p_hold.tenant, p_hold.item, p_hold.qty, true, v_back,
                                         'expired');
         return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
-                   sluice_api.version_text(v_item.n), 'sold', sluice_api.hold_name(p_new));
+                              sluice_api.version_text(v_item.n), v_hold.state,
+                              sluice_api.hold_name(v_hold.id),
+                              sluice_api.us(statement_timestamp(), v_asked),
+                              sluice_api.us(v_asked, clock_timestamp()));
 end $$;
 
 -- Takes back up to p_batch due holds of any item. Only tidiness: every number

@@ -1,0 +1,101 @@
+#include "origin/item.h"
+
+#include "net/log.h"
+#include "origin/answer.h"
+#include "origin/snapshot.h"
+
+#define TOTAL_MAX 1000000000000
+
+static void add_available(struct json_out *o, const void *context) {
+        const struct org_answer *a = context;
+
+        if (a->available >= 0)
+                json_out_int(o, "available", a->available);
+}
+
+static void on_put(void *user, const struct org_reply *r) {
+        struct org_call *c = user;
+        struct org_answer a;
+
+        org_snapshot_touch(c->s->snapshot);
+        if (!org_answer_read(&a, r)) {
+                org_call_db_failed(c, r->outcome);
+                return;
+        }
+        if (a.body.p)
+                org_call_json(c, span_eq(a.code, SPAN("created")) ? 201 : 200, a.body);
+        else
+                org_call_problem(c, PROBLEM_CONFLICT, "The total is below what is held and sold.",
+                                 add_available, &a);
+        org_answer_fini(&a);
+}
+
+static void on_put_body(struct org_call *c) {
+        struct json_body b;
+        int64_t total = 0;
+        struct org_job *j;
+
+        org_call_find_actor(c);
+        if (json_body_open(&b, c->x->body) == 0) {
+                (void)json_read_int(&b, "total", JSON_REQUIRED, 0, TOTAL_MAX, &total);
+                (void)!json_body_finish(&b);
+        }
+        if (b.error[0]) {
+                org_call_bad_body(c, &b);
+        } else {
+                j = org_job_new(ORG_Q_ITEM_PUT);
+                org_job_text(j, c->route.tenant);
+                org_job_text(j, c->route.item);
+                org_job_int(j, total);
+                org_job_text(j, span_of(c->actor));
+                org_db_run(c->s->db, j, on_put, c);
+        }
+        json_body_close(&b);
+}
+
+void org_item_put(struct org_call *c) {
+        org_call_read_body(c, on_put_body);
+}
+
+static void on_get(void *user, const struct org_reply *r) {
+        struct org_call *c = user;
+        struct span text = org_reply_text(r, 0, 0);
+
+        if (r->outcome != ORG_DB_DONE)
+                org_call_db_failed(c, r->outcome);
+        else if (!text.p)
+                org_call_problem(c, PROBLEM_NOT_FOUND, "There is no such item.", NULL, NULL);
+        else
+                org_call_json(c, 200, text);
+}
+
+void org_item_get(struct org_call *c) {
+        struct org_job *j = org_job_new(ORG_Q_ITEM_GET);
+
+        org_job_text(j, c->route.tenant);
+        org_job_text(j, c->route.item);
+        org_db_run(c->s->db, j, on_get, c);
+}
+
+static void on_invariant(void *user, const struct org_reply *r) {
+        struct org_call *c = user;
+        struct span text = org_reply_text(r, 0, 0);
+        json_t *tree = text.p ? json_loadb(text.p, text.len, 0, NULL) : NULL;
+        size_t wrong;
+
+        if (!tree) {
+                org_call_db_failed(c, r->outcome);
+                return;
+        }
+        wrong = json_array_size(json_object_get(tree, "violations"));
+        metrics_set(&c->s->metrics.violations, wrong);
+        if (wrong > 0)
+                log_event(LOG_ERROR, "stock", "the invariant does not hold",
+                          LOG_U("violations", wrong));
+        json_decref(tree);
+        org_call_json(c, 200, text);
+}
+
+void org_invariant(struct org_call *c) {
+        org_db_run(c->s->db, org_job_new(ORG_Q_INVARIANT), on_invariant, c);
+}

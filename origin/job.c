@@ -1,0 +1,76 @@
+#include "origin/job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct org_job *org_job_new(enum org_query query) {
+        struct org_job *j = calloc(1, sizeof(*j));
+
+        if (j)
+                j->query = query;
+        return j;
+}
+
+void org_job_free(struct org_job **job) {
+        if (!*job)
+                return;
+        free((*job)->text);
+        free(*job);
+        *job = NULL;
+}
+
+static bool has_room(struct org_job *j, size_t more) {
+        size_t want = j->len + more, cap = j->cap ? j->cap : 512;
+        char *text;
+
+        if (want <= j->cap)
+                return true;
+        while (cap < want)
+                cap *= 2;
+        text = want <= ORG_JOB_TEXT_MAX ? realloc(j->text, cap) : NULL;
+        if (!text) {
+                j->broken = true;
+                return false;
+        }
+        j->text = text;
+        j->cap = cap;
+        return true;
+}
+
+void org_job_null(struct org_job *j) {
+        if (!j)
+                return;
+        assert(j->n_params < org_queries[j->query].n_params);
+        j->at[j->n_params++] = -1;
+}
+
+void org_job_text(struct org_job *j, struct span value) {
+        if (!j || !value.p) {
+                org_job_null(j);
+                return;
+        }
+        assert(j->n_params < org_queries[j->query].n_params);
+        if (j->broken || !has_room(j, value.len + 1))
+                return;
+        j->at[j->n_params++] = (int32_t)j->len;
+        memcpy(j->text + j->len, value.p, value.len);
+        j->text[j->len + value.len] = '\0';
+        j->len += value.len + 1;
+}
+
+void org_job_int(struct org_job *j, int64_t value) {
+        char text[24];
+        int n = snprintf(text, sizeof(text), "%" PRId64, value);
+
+        org_job_text(j, (struct span){text, (size_t)n});
+}
+
+void org_job_bool(struct org_job *j, bool value) {
+        org_job_text(j, value ? SPAN("t") : SPAN("f"));
+}
+
+void org_job_params(const struct org_job *job, const char *values[ORG_PARAMS_MAX]) {
+        for (int i = 0; i < job->n_params; i++)
+                values[i] = job->at[i] < 0 ? NULL : job->text + job->at[i];
+}

@@ -1,0 +1,111 @@
+#include "origin/metrics.h"
+
+#include "origin/snapshot.h"
+
+#define TEXT_MAX ((size_t)256 << 10)
+#define US_PER_S 1e6
+
+static void one(struct metrics_out *o, const char *name, enum metrics_type type,
+                const char *help, uint64_t value) {
+        metrics_family(o, name, type, help);
+        metrics_sample(o, name, NULL, 0, value);
+}
+
+static void histogram(struct metrics_out *o, const char *name, const char *help,
+                      const struct metrics_histogram *h) {
+        metrics_family(o, name, METRICS_HISTOGRAM, help);
+        metrics_sample_histogram(o, name, NULL, &h, 1);
+}
+
+static void write_holds(struct metrics_out *o, const struct org_metrics *m) {
+        static const char *const words[ORG_OUTCOME_COUNT] = {
+#define X(id, word) word,
+                ORG_OUTCOME_TABLE(X)
+#undef X
+        };
+
+        metrics_family(o, "sluice_holds_total", METRICS_COUNTER,
+                       "Attempts to hold, by what became of them.");
+        for (int i = 0; i < ORG_OUTCOME_COUNT; i++) {
+                struct metrics_label l = {"outcome", span_of(words[i])};
+
+                metrics_sample(o, "sluice_holds_total", &l, 1, metrics_read(&m->holds[i]));
+        }
+        one(o, "sluice_hold_expired_total", METRICS_COUNTER,
+            "Holds that fell due and were tidied away.", metrics_read(&m->expired));
+        histogram(o, "sluice_hold_to_confirm_seconds", "From the hold to its payment.",
+                  &m->hold_to_confirm);
+        histogram(o, "sluice_lock_wait_seconds", "Waiting for the item's row.", &m->lock_wait);
+        histogram(o, "sluice_lock_held_seconds",
+                  "From getting the item's row to the answer, the way back included.",
+                  &m->lock_held);
+        /* Every transaction decides one hold. */
+        one(o, "sluice_batch_size", METRICS_GAUGE, "Holds decided in one transaction.", 1);
+        one(o, "sluice_invariant_violations", METRICS_GAUGE,
+            "Broken rules at the last look at the invariant, and refused by a CHECK since.",
+            metrics_read(&m->violations));
+}
+
+static void write_db(struct metrics_out *o, const struct org_db *db) {
+        const struct org_db_counters *n = org_db_counters(db);
+
+        metrics_family(o, "sluice_pool_held_seconds_total", METRICS_COUNTER,
+                       "Time that queries had a connection to themselves.");
+        for (int i = 0; i < ORG_QUERY_COUNT; i++) {
+                struct metrics_label l = {"tag", span_of(org_queries[i].tag)};
+
+                metrics_sample_real(o, "sluice_pool_held_seconds_total", &l, 1,
+                                    (double)metrics_read(&n->held_us[i]) / US_PER_S);
+        }
+        metrics_family(o, "sluice_queries_total", METRICS_COUNTER, "Queries answered.");
+        for (int i = 0; i < ORG_QUERY_COUNT; i++) {
+                struct metrics_label l = {"tag", span_of(org_queries[i].tag)};
+
+                metrics_sample(o, "sluice_queries_total", &l, 1, metrics_read(&n->runs[i]));
+        }
+        one(o, "sluice_query_retries_total", METRICS_COUNTER,
+            "Deadlocks and serialization failures tried again.", metrics_read(&n->retries));
+        one(o, "sluice_query_unknown_total", METRICS_COUNTER,
+            "Queries sent and never answered.", metrics_read(&n->unknown));
+        one(o, "sluice_query_refused_total", METRICS_COUNTER,
+            "Queries refused because too many waited.", metrics_read(&n->refused_full));
+        one(o, "sluice_pool_connects_total", METRICS_COUNTER, "Connections made.",
+            metrics_read(&n->connects));
+        one(o, "sluice_pool_drops_total", METRICS_COUNTER, "Connections lost or refused.",
+            metrics_read(&n->drops));
+        one(o, "sluice_pool_connections", METRICS_GAUGE, "Connections ready.",
+            org_db_connected(db));
+        one(o, "sluice_pool_waiting", METRICS_GAUGE, "Queries waiting for a connection.",
+            org_db_waiting(db));
+}
+
+static void write_http(struct metrics_out *o, const struct org_service *s) {
+        struct http_server_stats h;
+
+        http_server_stats(s->server, &h);
+        one(o, "sluice_snapshots_total", METRICS_COUNTER, "Snapshots read from the database.",
+            metrics_read(&s->metrics.snapshots));
+        one(o, "sluice_snapshot_answers_total", METRICS_COUNTER, "Snapshots given out.",
+            metrics_read(&s->metrics.snapshot_answers));
+        one(o, "sluice_snapshot_waiters", METRICS_GAUGE, "Callers waiting for news.",
+            org_snapshot_waiters(s->snapshot));
+        one(o, "sluice_connections", METRICS_GAUGE, "Open connections.", h.connections_open);
+        one(o, "sluice_exchanges", METRICS_GAUGE, "Requests under way.", h.exchanges_open);
+        one(o, "sluice_requests_total", METRICS_COUNTER, "Requests.", h.requests_total);
+        one(o, "sluice_pages_total", METRICS_COUNTER, "Pages of the demo shop.",
+            metrics_read(&s->metrics.pages));
+}
+
+void org_metrics_get(struct org_call *c) {
+        struct metrics_out o;
+
+        metrics_out_init(&o, TEXT_MAX);
+        write_holds(&o, &c->s->metrics);
+        write_db(&o, c->s->db);
+        write_http(&o, c->s);
+        if (o.overflow)
+                org_call_problem(c, PROBLEM_INTERNAL, NULL, NULL, NULL);
+        else
+                org_call_answer(c, 200, METRICS_MEDIA_TYPE, metrics_out_done(&o));
+        metrics_out_fini(&o);
+}

@@ -1,0 +1,422 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "net/log.h"
+#include "net/random.h"
+#include "origin/pool_conn.h"
+
+#define TRIES_MAX 2        /* again after a deadlock or serialization failure */
+#define TRY_AGAIN_MS 10    /* times the tries, with jitter */
+#define TICK_MS 20         /* how exact give-up times are */
+#define LATE_MS 500        /* past the server's own statement timeout */
+#define AWAY_WAIT_MS 200   /* a lost connection may be back by then */
+#define EASY_DEPTH 4       /* fill one connection this far before the next */
+
+struct lane {
+        struct org_job *first, **last;
+        size_t waiting;
+};
+
+struct org_db {
+        struct loop *loop;
+        const struct conf_origin *conf;
+        struct org_conn *conns;
+        size_t n_conns;
+        struct lane lanes[ORG_LANE_COUNT];
+        size_t waiting; /* in all lanes */
+        size_t resting; /* between two tries */
+        struct loop_defer dispatch;
+        struct loop_timer tick;
+        struct random_fast random;
+        bool told_away, told_schema, was_ready, is_closing;
+        struct org_db_counters counters;
+};
+
+/* Sales and scans have a connection each where there are enough. */
+static bool serves(const struct org_db *db, size_t i, enum org_lane lane) {
+        if (db->n_conns == 1)
+                return true;
+        if (db->n_conns == 2)
+                return (i == 0) == (lane == ORG_LANE_STOCK);
+        return db->conns[i].lane == lane;
+}
+
+static enum org_lane lane_of(size_t i, size_t n) {
+        if (n >= 3)
+                return i == 0 ? ORG_LANE_SALES : i == 1 ? ORG_LANE_SCAN : ORG_LANE_STOCK;
+        return i == 0 ? ORG_LANE_STOCK : ORG_LANE_SALES;
+}
+
+static bool lane_is_up(const struct org_db *db, enum org_lane lane) {
+        for (size_t i = 0; i < db->n_conns; i++)
+                if (db->conns[i].state == CONN_READY && serves(db, i, lane))
+                        return true;
+        return false;
+}
+
+/* Few connections well filled beat many: they queue before the hot row's lock
+ * in the pipeline instead of in the server's lock table. */
+static struct org_conn *choose(struct org_db *db, enum org_lane lane) {
+        struct org_conn *best = NULL;
+
+        for (size_t i = 0; i < db->n_conns; i++) {
+                struct org_conn *c = &db->conns[i];
+
+                if (!serves(db, i, lane) || !org_conn_has_room(c))
+                        continue;
+                if (c->count < EASY_DEPTH)
+                        return c;
+                if (!best || c->count < best->count)
+                        best = c;
+        }
+        return best;
+}
+
+static void answer(struct org_job *job, const struct org_reply *reply) {
+        org_job_done *done = job->done;
+        void *user = job->user;
+
+        done(user, reply);
+        org_job_free(&job);
+}
+
+static void answer_bare(struct org_job *job, enum org_db_outcome outcome) {
+        answer(job, &(struct org_reply){.outcome = outcome});
+}
+
+/* ---- waiting ---- */
+
+static struct org_job *lane_pop(struct org_db *db, struct lane *l) {
+        struct org_job *job = l->first;
+
+        if (!job)
+                return NULL;
+        l->first = job->next;
+        if (!l->first)
+                l->last = &l->first;
+        job->next = NULL;
+        l->waiting--;
+        db->waiting--;
+        return job;
+}
+
+static void lane_push(struct org_db *db, struct org_job *job) {
+        struct lane *l = &db->lanes[org_queries[job->query].lane];
+
+        job->next = NULL;
+        *l->last = job;
+        l->last = &job->next;
+        l->waiting++;
+        db->waiting++;
+}
+
+static void on_dispatch(struct loop_defer *d) {
+        struct org_db *db = NET_CONTAINER_OF(d, struct org_db, dispatch);
+
+        for (int i = 0; i < ORG_LANE_COUNT; i++) {
+                struct lane *l = &db->lanes[i];
+                struct org_conn *c;
+
+                while (l->first && (l->first->broken || db->is_closing))
+                        answer_bare(lane_pop(db, l),
+                                    db->is_closing ? ORG_DB_AWAY : ORG_DB_BUSY);
+                while (l->first && (c = choose(db, (enum org_lane)i)))
+                        org_conn_send(c, lane_pop(db, l));
+        }
+        if (!loop_timer_is_started(&db->tick))
+                loop_timer_start(&db->tick, TICK_MS);
+}
+
+static void dispatch_soon(struct org_db *db) {
+        loop_defer(db->loop, &db->dispatch, on_dispatch);
+}
+
+static void give_up_waiting(struct org_db *db) {
+        int64_t now = loop_clock_ms();
+
+        for (int i = 0; i < ORG_LANE_COUNT; i++) {
+                struct lane *l = &db->lanes[i];
+                bool up = lane_is_up(db, (enum org_lane)i);
+
+                /* In order of arrival, so the first is the first to be late. */
+                while (l->first && now >= l->first->give_up_at_ms)
+                        answer_bare(lane_pop(db, l), up ? ORG_DB_BUSY : ORG_DB_AWAY);
+        }
+}
+
+static void drop_late_connections(struct org_db *db) {
+        int64_t now_us = loop_clock_us();
+
+        for (size_t i = 0; i < db->n_conns; i++) {
+                struct org_conn *c = &db->conns[i];
+                int64_t limit_ms = LATE_MS + org_conn_statement_ms(c);
+
+                if (c->state == CONN_READY && c->count > 0 &&
+                    now_us - c->head_since_us > limit_ms * 1000)
+                        org_conn_drop(c, "no answer in time");
+        }
+}
+
+static void on_tick(struct loop_timer *t) {
+        struct org_db *db = NET_CONTAINER_OF(t, struct org_db, tick);
+        bool busy = db->waiting > 0;
+
+        give_up_waiting(db);
+        drop_late_connections(db);
+        for (size_t i = 0; i < db->n_conns; i++)
+                busy = busy || db->conns[i].count > 0;
+        if (busy)
+                loop_timer_start(t, TICK_MS);
+}
+
+/* ---- answers ---- */
+
+static enum org_db_outcome outcome_of(const PGresult *r) {
+        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+
+        if (!s)
+                return ORG_DB_UNKNOWN;
+        if (strcmp(s, "SL001") == 0)
+                return ORG_DB_REFUSED;
+        if (strcmp(s, "23514") == 0)
+                return ORG_DB_VIOLATED;
+        if (strcmp(s, "25006") == 0)
+                return ORG_DB_AWAY;
+        if (strncmp(s, "57P0", 4) == 0 || strncmp(s, "08", 2) == 0)
+                return ORG_DB_UNKNOWN;
+        /* Lock and statement timeouts, deadlocks that repeats did not mend, and
+         * a server out of something. */
+        if (strcmp(s, "55P03") == 0 || strcmp(s, "57014") == 0 || strncmp(s, "40", 2) == 0 ||
+            strncmp(s, "53", 2) == 0)
+                return ORG_DB_BUSY;
+        return ORG_DB_FAILED;
+}
+
+static void on_again(struct loop_timer *t) {
+        struct org_job *job = NET_CONTAINER_OF(t, struct org_job, again);
+
+        job->db->resting--;
+        lane_push(job->db, job);
+        dispatch_soon(job->db);
+}
+
+static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *r) {
+        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+
+        if (!s || (strcmp(s, "40P01") != 0 && strcmp(s, "40001") != 0) ||
+            job->tries >= TRIES_MAX || db->is_closing)
+                return false;
+        job->tries++;
+        metrics_add(&db->counters.retries, 1);
+        db->resting++;
+        loop_timer_init(db->loop, &job->again, on_again);
+        loop_timer_start(&job->again, (int64_t)random_fast_jitter(
+                                              &db->random, TRY_AGAIN_MS * job->tries, 80));
+        return true;
+}
+
+static void tell(struct org_db *db, const struct org_job *job, const PGresult *r,
+                 enum org_db_outcome outcome) {
+        const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+        const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+        const char *rule = PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME);
+        const char *tag = org_queries[job->query].tag;
+
+        if (outcome == ORG_DB_VIOLATED) {
+                metrics_add(&db->counters.violations, 1);
+                log_event(LOG_ERROR, "database", "a rule of the schema was violated",
+                          LOG_S("query", tag), LOG_S("rule", rule ? rule : ""),
+                          LOG_S("error", text ? text : ""));
+        } else {
+                log_event_limited(10, outcome == ORG_DB_FAILED ? LOG_ERROR : LOG_WARN, "database",
+                                  "query failed", LOG_S("query", tag),
+                                  LOG_S("sqlstate", state ? state : ""),
+                                  LOG_S("error", text ? text : ""));
+        }
+}
+
+static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
+                      int64_t took_us) {
+        struct org_db *db = c->db;
+        struct org_reply reply = {.took_us = took_us, .result = result};
+        const char *code, *detail;
+
+        metrics_add(&db->counters.runs[job->query], 1);
+        metrics_add(&db->counters.held_us[job->query], (uint64_t)took_us);
+        dispatch_soon(db);
+        if (PQresultStatus(result) == PGRES_TUPLES_OK) {
+                reply.rows = (size_t)PQntuples(result);
+                answer(job, &reply);
+                return;
+        }
+        if (tries_again(db, job, result))
+                return;
+        reply.outcome = outcome_of(result);
+        if (reply.outcome != ORG_DB_REFUSED)
+                tell(db, job, result, reply.outcome);
+        code = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+        detail = reply.outcome == ORG_DB_VIOLATED
+                         ? PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME)
+                         : PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+        reply.code = span_of(code);
+        reply.detail = span_of(detail);
+        answer(job, &reply);
+}
+
+static void on_lost(struct org_conn *c, struct org_job *job) {
+        metrics_add(&c->db->counters.unknown, 1);
+        answer_bare(job, ORG_DB_UNKNOWN);
+}
+
+static void on_state(struct org_conn *c, const char *why) {
+        struct org_db *db = c->db;
+        enum org_db_state state = org_db_state(db);
+
+        if (!why) {
+                metrics_add(&db->counters.connects, 1);
+                dispatch_soon(db);
+                if (state == ORG_DB_READY && !db->was_ready)
+                        log_event(LOG_INFO, "database", "connected");
+                if (state == ORG_DB_READY)
+                        db->was_ready = true;
+                if (state == ORG_DB_READY)
+                        db->told_away = db->told_schema = false;
+                return;
+        }
+        metrics_add(&db->counters.drops, 1);
+        if (db->is_closing || state == ORG_DB_READY)
+                return;
+        db->was_ready = false;
+        if (c->schema_missing && !db->told_schema) {
+                db->told_schema = true;
+                log_event(LOG_ERROR, "database", "no schema of this version: run "
+                          "`sluice-origin -c FILE --init`; trying again until it is there");
+        } else if (!c->schema_missing && !db->told_away) {
+                db->told_away = true;
+                log_event(LOG_ERROR, "database", "cannot be reached; trying again until it can",
+                          LOG_S("error", why));
+        }
+}
+
+static const struct org_conn_hooks hooks = {on_result, on_lost, on_state};
+
+/* ---- the interface ---- */
+
+void org_db_run(struct org_db *db, struct org_job *job, org_job_done *done, void *user) {
+        static const struct org_job none = {.broken = true};
+        enum org_lane lane;
+        int64_t patience;
+
+        if (!job) {
+                job = malloc(sizeof(*job));
+                if (!job) { /* the one case that cannot wait for the turn's end */
+                        done(user, &(struct org_reply){.outcome = ORG_DB_BUSY});
+                        return;
+                }
+                *job = none;
+        }
+        assert(job->broken || job->n_params == org_queries[job->query].n_params);
+        job->done = done;
+        job->user = user;
+        job->db = db;
+        if (db->waiting >= db->conf->database.max_waiting) {
+                job->broken = true;
+                metrics_add(&db->counters.refused_full, 1);
+        }
+        lane = org_queries[job->query].lane;
+        patience = lane_is_up(db, lane) ? (int64_t)db->conf->database.statement_timeout_ms
+                                        : AWAY_WAIT_MS;
+        job->give_up_at_ms = loop_clock_ms() + patience;
+        lane_push(db, job);
+        dispatch_soon(db);
+}
+
+int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **out) {
+        struct org_db *db = calloc(1, sizeof(*db));
+        int r;
+
+        *out = NULL;
+        if (!db)
+                return -ENOMEM;
+        db->loop = l;
+        db->conf = conf;
+        db->conns = calloc(conf->database.connections, sizeof(*db->conns));
+        for (int i = 0; i < ORG_LANE_COUNT; i++)
+                db->lanes[i].last = &db->lanes[i].first;
+        random_fast_init_any(&db->random);
+        loop_timer_init(l, &db->tick, on_tick);
+        *out = db;
+        if (!db->conns)
+                return -ENOMEM;
+        for (size_t i = 0; i < conf->database.connections; i++) {
+                r = org_conn_init(&db->conns[i], db, l, conf,
+                                   lane_of(i, conf->database.connections), &hooks);
+                if (r < 0)
+                        return r;
+                db->n_conns++;
+        }
+        for (size_t i = 0; i < db->n_conns; i++)
+                org_conn_start(&db->conns[i]);
+        return 0;
+}
+
+void org_db_free(struct org_db **db) {
+        struct org_db *d = *db;
+
+        if (!d)
+                return;
+        d->is_closing = true;
+        for (size_t i = 0; i < d->n_conns; i++)
+                org_conn_drop(&d->conns[i], "closing");
+        on_dispatch(&d->dispatch);
+        for (size_t i = 0; i < d->n_conns; i++)
+                org_conn_fini(&d->conns[i]);
+        loop_defer_cancel(d->loop, &d->dispatch);
+        loop_timer_cancel(&d->tick);
+        free(d->conns);
+        free(d);
+        *db = NULL;
+}
+
+enum org_db_state org_db_state(const struct org_db *db) {
+        if (lane_is_up(db, ORG_LANE_STOCK) && lane_is_up(db, ORG_LANE_SALES))
+                return ORG_DB_READY;
+        for (size_t i = 0; i < db->n_conns; i++)
+                if (db->conns[i].schema_missing)
+                        return ORG_DB_NO_SCHEMA;
+        return ORG_DB_DOWN;
+}
+
+const struct org_db_counters *org_db_counters(const struct org_db *db) {
+        return &db->counters;
+}
+
+size_t org_db_waiting(const struct org_db *db) {
+        return db->waiting;
+}
+
+size_t org_db_connected(const struct org_db *db) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < db->n_conns; i++)
+                n += db->conns[i].state == CONN_READY;
+        return n;
+}
+
+struct span org_reply_text(const struct org_reply *r, size_t row, int column) {
+        if (row >= r->rows || PQgetisnull(r->result, (int)row, column))
+                return (struct span){NULL, 0};
+        return (struct span){PQgetvalue(r->result, (int)row, column),
+                             (size_t)PQgetlength(r->result, (int)row, column)};
+}
+
+int64_t org_reply_int(const struct org_reply *r, size_t row, int column, int64_t fallback) {
+        struct span s = org_reply_text(r, row, column);
+        char *end;
+        long long v;
+
+        if (!s.p || s.len == 0)
+                return fallback;
+        v = strtoll(s.p, &end, 10);
+        return *end ? fallback : (int64_t)v;
+}

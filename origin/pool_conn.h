@@ -1,0 +1,74 @@
+/* origin/pool_conn.h - one connection to PostgreSQL, asynchronous and in
+ * pipeline mode; only for the pool's own files.
+ *
+ *            connect                settings,            all
+ *   DOWN ───────────> CONNECTING ─> prepares sent ─────> READY
+ *    ^   back-off         │         PREPARING   done       │
+ *    └────────────────────┴──────────────┴─────────────────┘
+ *          lost, refused, too late, or told to go away
+ *
+ * libpq blocks in none of these calls, save for looking a host name up.
+ *
+ * Units      milliseconds, microseconds where named.
+ * Ownership  belongs to its pool. Jobs on the way belong to the connection
+ *            until it hands them back through the pool's hooks.
+ */
+#ifndef ORIGIN_POOL_CONN_H
+#define ORIGIN_POOL_CONN_H
+
+#include <libpq-fe.h>
+
+#include "origin/job.h"
+
+enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_PREPARING, CONN_READY };
+
+struct org_conn;
+
+struct org_conn_hooks {
+        /* The head of the pipeline was answered. `result` is the caller's until
+         * it returns. */
+        void (*on_result)(struct org_conn *c, struct org_job *job, PGresult *result,
+                          int64_t took_us);
+        /* Sent and never to be answered. */
+        void (*on_lost)(struct org_conn *c, struct org_job *job);
+        /* READY, DOWN, or told that the schema is missing. */
+        void (*on_state)(struct org_conn *c, const char *why);
+};
+
+struct org_conn {
+        struct org_db *db;
+        struct loop *loop;
+        const struct conf_origin *conf;
+        const struct org_conn_hooks *hooks;
+        enum org_lane lane;
+        enum conn_state state;
+        PGconn *pg;
+        struct loop_io io;
+        bool io_is_set;
+        struct loop_timer timer;  /* connecting: give up; DOWN: try again */
+        int64_t backoff_ms;
+        bool schema_missing;
+        unsigned setup_left;      /* syncs of the setup still to come */
+        struct org_job **ring;    /* sent, oldest first */
+        size_t head, count, cap;
+        PGresult *result;         /* the head's, until its sync */
+        int64_t head_since_us;    /* when the head had the server to itself */
+};
+
+NET_MUST int org_conn_init(struct org_conn *c, struct org_db *db, struct loop *l,
+                            const struct conf_origin *conf, enum org_lane lane,
+                            const struct org_conn_hooks *hooks);
+void org_conn_fini(struct org_conn *c);
+/* First call and each retry. */
+void org_conn_start(struct org_conn *c);
+static inline bool org_conn_has_room(const struct org_conn *c) {
+        return c->state == CONN_READY && c->count < c->cap;
+}
+/* Sends; a failure shows as on_lost, later or inside. */
+void org_conn_send(struct org_conn *c, struct org_job *job);
+/* The longest a statement may take before the server ends it by itself. */
+int64_t org_conn_statement_ms(const struct org_conn *c);
+/* Hands all jobs back and starts over after the back-off. */
+void org_conn_drop(struct org_conn *c, const char *why);
+
+#endif

@@ -1,0 +1,85 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <libpq-fe.h>
+
+#include "origin/db.h"
+#include "origin/sql.h"
+
+/* One --init at a time; the number is ours alone ("sluice" as bytes). */
+#define LOCK "select pg_advisory_xact_lock(126931195519845)"
+#define SETTLE "set local client_min_messages = warning; set local lock_timeout = '10s'"
+#define MARK \
+        "insert into sluice.schema_version (version) values ($1::int) " \
+        "on conflict (version) do nothing"
+/* A newer program's tables are not ours to touch. */
+#define NEWER \
+        "select coalesce(max(version), 0) > $1::int from sluice.schema_version"
+
+static int fail(PGconn *pg, PGresult *r, const char *doing) {
+        const char *why = r ? PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+
+        if (!why || !why[0])
+                why = PQerrorMessage(pg);
+        fprintf(stderr, "sluice-origin: database, %s: %.*s\n", doing,
+                (int)strcspn(why, "\n"), why);
+        PQclear(r);
+        return 1;
+}
+
+static int run(PGconn *pg, const char *sql, const char *doing) {
+        PGresult *r = PQexec(pg, sql);
+        ExecStatusType s = PQresultStatus(r);
+
+        if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
+                return fail(pg, r, doing);
+        PQclear(r);
+        return 0;
+}
+
+static int ask_version(PGconn *pg, const char *sql, bool *yes) {
+        char version[16];
+        const char *values[1] = {version};
+        PGresult *r;
+
+        (void)snprintf(version, sizeof(version), "%d", ORG_SCHEMA_VERSION);
+        r = PQexecParams(pg, sql, 1, NULL, values, NULL, NULL, 0);
+        if (PQresultStatus(r) != PGRES_TUPLES_OK && PQresultStatus(r) != PGRES_COMMAND_OK)
+                return fail(pg, r, "reading the version");
+        *yes = PQntuples(r) == 1 && PQgetvalue(r, 0, 0)[0] == 't';
+        PQclear(r);
+        return 0;
+}
+
+static int migrate(PGconn *pg) {
+        bool newer = false;
+
+        if (run(pg, "begin", "beginning") != 0 || run(pg, SETTLE, "settling") != 0 ||
+            run(pg, LOCK, "waiting for another --init") != 0 ||
+            run(pg, org_sql_schema, "making tables") != 0 || ask_version(pg, NEWER, &newer) != 0)
+                return 1;
+        if (newer) {
+                fprintf(stderr, "sluice-origin: database: its schema is newer than this program\n");
+                return 1;
+        }
+        if (run(pg, org_sql_stock, "making functions") != 0 ||
+            run(pg, org_sql_sales, "making functions") != 0 ||
+            ask_version(pg, MARK, &newer) != 0)
+                return 1;
+        return run(pg, "commit", "committing");
+}
+
+int org_db_init_schema(const struct conf_origin *conf) {
+        const char *keywords[] = {"dbname", "application_name", "target_session_attrs",
+                                  "connect_timeout", NULL};
+        const char *values[] = {conf->database.url, "sluice-origin init", "read-write", "10", NULL};
+        PGconn *pg = PQconnectdbParams(keywords, values, 1);
+        int r = 1;
+
+        if (PQstatus(pg) != CONNECTION_OK)
+                r = fail(pg, NULL, "connecting");
+        else
+                r = migrate(pg);
+        PQfinish(pg);
+        return r;
+}

@@ -1,0 +1,84 @@
+/* origin/query.h - every question the origin asks its database.
+ *
+ * One row each: id, tag (in the SQL comment, the log and the metric), lane,
+ * number of parameters, text. All are prepared on each connection; the
+ * functions they call are in stock.sql and sales.sql.
+ *
+ * Lanes keep slow questions out of the way of quick ones: a lane has its own
+ * connections, so nothing waits behind a scan of the journal.
+ */
+#ifndef ORIGIN_QUERY_H
+#define ORIGIN_QUERY_H
+
+#include "net/base.h"
+
+enum org_lane {
+        ORG_LANE_STOCK, /* holds and items: short, wait for row locks */
+        ORG_LANE_SALES, /* windows and the snapshot: short, wait for nobody */
+        ORG_LANE_SCAN,  /* may read whole tables */
+        ORG_LANE_COUNT,
+};
+
+#define ORG_QUERY_TABLE(X) \
+        X(RESERVE, "reserve", STOCK, 14, \
+          "select * from sluice_api.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)") \
+        X(CONFIRM, "confirm", STOCK, 3, "select * from sluice_api.confirm($1,$2,$3)") \
+        X(STEP, "step", STOCK, 3, "select * from sluice_api.step($1,$2,$3)") \
+        X(EXTEND, "extend", STOCK, 2, "select * from sluice_api.extend($1,$2)") \
+        X(EXPIRE, "expire", STOCK, 1, "select * from sluice_api.expire($1)") \
+        X(HOLD_GET, "hold_get", STOCK, 1, "select sluice_api.hold_get($1)") \
+        X(HOLD_EVENTS, "hold_events", STOCK, 1, "select sluice_api.hold_events($1)") \
+        X(ITEM_PUT, "item_put", STOCK, 4, "select * from sluice_api.item_put($1,$2,$3,$4)") \
+        X(ITEM_GET, "item_get", STOCK, 2, "select sluice_api.item_json($1,$2)") \
+        X(ITEM_PAUSE, "item_pause", STOCK, 3, "select sluice_api.item_pause($1,$2,$3)") \
+        X(SALE_PUT, "sale_put", SALES, 6, \
+          "select * from sluice_api.sale_put($1,$2,$3,$4,$5,$6)") \
+        X(SALE_SPEC, "sale_spec", SALES, 1, "select * from sluice_api.sale_spec($1)") \
+        X(SALE_GET, "sale_get", SALES, 1, "select * from sluice_api.sale_get($1)") \
+        X(SALE_LIST, "sale_list", SALES, 0, "select sluice_api.sale_list()") \
+        X(SALE_VERB, "sale_verb", SALES, 6, \
+          "select * from sluice_api.sale_verb($1,$2,$3,$4,$5,$6)") \
+        X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)") \
+        X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)") \
+        X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")
+
+enum org_query {
+#define X(id, tag, lane, n, text) ORG_Q_##id,
+        ORG_QUERY_TABLE(X)
+#undef X
+        ORG_QUERY_COUNT,
+};
+
+#define ORG_PARAMS_MAX 14
+
+struct org_query_row {
+        const char *tag;
+        enum org_lane lane;
+        int n_params;
+        const char *text; /* begins with the tag as a comment */
+};
+
+extern const struct org_query_row org_queries[ORG_QUERY_COUNT];
+
+/* The columns of sluice_api.answer, in order. */
+enum org_answer_column {
+        ORG_ANSWER_CODE,
+        ORG_ANSWER_BODY,
+        ORG_ANSWER_AVAILABLE,
+        ORG_ANSWER_VERSION,
+        ORG_ANSWER_STATE,
+        ORG_ANSWER_HOLD,
+        ORG_ANSWER_BEFORE_US,
+        ORG_ANSWER_WAIT_US,
+        ORG_ANSWER_COLUMNS,
+};
+
+/* Those of sluice_api.sale_answer. */
+enum org_sale_column {
+        ORG_SALE_CODE,
+        ORG_SALE_BODY,
+        ORG_SALE_VERSION,
+        ORG_SALE_CHANGED,
+};
+
+#endif

@@ -1,0 +1,272 @@
+#include "origin/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/clock.h"
+#include "net/log.h"
+#include "origin/demo.h"
+#include "origin/expiry.h"
+#include "origin/hold.h"
+#include "origin/item.h"
+#include "origin/metrics.h"
+#include "origin/sale.h"
+#include "origin/snapshot.h"
+
+int64_t org_service_now_ms(const struct org_service *s) {
+        return s->clock_is_known ? loop_clock_ms() + s->clock_offset_ms : clock_wall_ms();
+}
+
+void org_service_set_clock(struct org_service *s, int64_t now_ms) {
+        s->clock_offset_ms = now_ms - loop_clock_ms();
+        s->clock_is_known = true;
+}
+
+/* ---- small resources ---- */
+
+static void healthz(struct org_call *c) {
+        org_call_json(c, 200, SPAN("{\"ok\":true}"));
+}
+
+static void readyz(struct org_call *c) {
+        static const char *const why[] = {
+                [ORG_DB_DOWN] = "The database cannot be reached.",
+                [ORG_DB_NO_SCHEMA] = "The database has no schema of this version.",
+        };
+        enum org_db_state state = org_db_state(c->s->db);
+
+        if (c->s->is_draining)
+                org_call_problem(c, PROBLEM_UNAVAILABLE, "The origin is being stopped.", NULL,
+                                 NULL);
+        else if (state == ORG_DB_READY)
+                org_call_json(c, 200, SPAN("{\"ok\":true}"));
+        else
+                org_call_problem(c, PROBLEM_UNAVAILABLE, why[state], NULL, NULL);
+}
+
+/* ---- who answers what ---- */
+
+#define BIT(method) (1u << HTTP_##method)
+
+static const struct endpoint {
+        enum org_resource resource;
+        enum http_method method;
+        void (*handle)(struct org_call *c);
+} endpoints[] = {
+        {ORG_HEALTHZ, HTTP_GET, healthz},
+        {ORG_READYZ, HTTP_GET, readyz},
+        {ORG_METRICS, HTTP_GET, org_metrics_get},
+        {ORG_SNAPSHOT, HTTP_GET, org_snapshot_get},
+        {ORG_INVARIANT, HTTP_GET, org_invariant},
+        {ORG_ITEM, HTTP_GET, org_item_get},
+        {ORG_ITEM, HTTP_PUT, org_item_put},
+        {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
+        {ORG_SALES, HTTP_GET, org_sale_list},
+        {ORG_SALE, HTTP_GET, org_sale_get},
+        {ORG_SALE, HTTP_PUT, org_sale_put},
+        {ORG_SALE, HTTP_PATCH, org_sale_patch},
+        {ORG_SALE_VERB, HTTP_POST, org_sale_verb},
+        {ORG_SALE_AUDIT, HTTP_GET, org_sale_audit},
+        {ORG_HOLD, HTTP_GET, org_hold_get},
+        {ORG_HOLD_VERB, HTTP_POST, org_hold_step},
+        {ORG_HOLD_EVENTS, HTTP_GET, org_hold_events},
+};
+
+static const struct endpoint *find(enum org_resource resource, enum http_method method,
+                                   bool *known) {
+        if (method == HTTP_HEAD)
+                method = HTTP_GET;
+        *known = false;
+        for (size_t i = 0; i < NET_COUNT_OF(endpoints); i++) {
+                if (endpoints[i].resource != resource)
+                        continue;
+                *known = true;
+                if (endpoints[i].method == method)
+                        return &endpoints[i];
+        }
+        return NULL;
+}
+
+static void answer_method(struct org_call *c) {
+        char allow[64];
+        size_t len = 0;
+
+        for (size_t i = 0; i < NET_COUNT_OF(endpoints); i++) {
+                struct span name = http_method_name(endpoints[i].method);
+
+                if (endpoints[i].resource == c->route.resource)
+                        len += (size_t)snprintf(allow + len, sizeof(allow) - len, "%s%.*s",
+                                                len > 0 ? ", " : "", (int)name.len, name.p);
+        }
+        org_call_header(c, "allow", (struct span){allow, len});
+        org_call_problem(c, PROBLEM_METHOD_NOT_ALLOWED, NULL, NULL, NULL);
+}
+
+static bool has_token(const struct org_service *s, const struct http_request *q) {
+        struct span got = http_request_field(q, HTTP_FIELD_AUTHORIZATION);
+        struct span own = {s->token, s->token_len};
+
+        if (got.len < 7 || strncasecmp(got.p, "Bearer ", 7) != 0)
+                return false;
+        got.p += 7;
+        got.len -= 7;
+        return span_eq_secret(got, own);
+}
+
+static void dispatch(struct org_call *c) {
+        const struct endpoint *e;
+        bool known;
+
+        if (c->route.resource == ORG_OUTSIDE && c->s->conf->demo_page) {
+                org_demo(c);
+                return;
+        }
+        if (c->route.resource == ORG_OUTSIDE) {
+                org_call_problem(c, PROBLEM_NOT_FOUND, NULL, NULL, NULL);
+                return;
+        }
+        if (c->route.resource != ORG_HEALTHZ && c->route.resource != ORG_READYZ &&
+            c->route.resource != ORG_METRICS && !has_token(c->s, &c->x->request)) {
+                org_call_header(c, "www-authenticate", SPAN("Bearer"));
+                org_call_problem(c, PROBLEM_TOKEN_REQUIRED, NULL, NULL, NULL);
+                return;
+        }
+        if (c->route.resource == ORG_MALFORMED) {
+                org_call_bad_field(c, c->route.field, c->route.expected);
+                return;
+        }
+        e = find(c->route.resource, c->x->request.method, &known);
+        if (e)
+                e->handle(c);
+        else if (known)
+                answer_method(c);
+        else
+                org_call_problem(c, PROBLEM_NOT_FOUND, NULL, NULL, NULL);
+}
+
+static void on_request(void *owner, struct http_exchange *x) {
+        struct org_service *s = owner;
+        struct org_route route = org_route_of(x->request.path);
+        struct org_call *c = org_call_new(s, x, &route);
+
+        if (c)
+                dispatch(c);
+}
+
+/* ---- start and end ---- */
+
+static struct http_server_limits limits_of(const struct conf_limits *l) {
+        return (struct http_server_limits){
+                .connections = l->max_connections,
+                .handshakes = l->handshakes_in_progress,
+                .accepts_per_turn = l->handshakes_per_turn,
+                .streams = l->max_streams,
+                .requests_per_connection = l->max_requests_per_connection,
+                .header_fields = l->header_fields,
+                .header_bytes = (uint32_t)l->header_bytes,
+                .queued_bytes = (uint32_t)l->queued_bytes,
+                .glitch_burst = l->glitch_burst,
+                .glitch_per_s = l->glitch_per_s,
+                .reset_burst = l->reset_burst,
+                .reset_per_s = l->reset_per_s,
+                .handshake_ms = l->handshake_timeout_ms,
+                .header_ms = l->header_timeout_ms,
+                .body_ms = l->body_timeout_ms,
+                .stall_ms = l->write_stall_ms,
+                .idle_ms = l->idle_ms,
+        };
+}
+
+static int listen_all(struct org_service *s) {
+        for (size_t i = 0; i < s->conf->listen.count; i++) {
+                const char *address = s->conf->listen.at[i].text;
+                int r = http_server_listen(s->server, address, false);
+
+                if (r < 0) {
+                        fprintf(stderr, "sluice-origin: cannot listen on %s: %s\n", address,
+                                strerror(-r));
+                        return 1;
+                }
+        }
+        for (size_t i = 0; i < s->conf->listen.count; i++)
+                log_event(LOG_INFO, "http", "listening",
+                          LOG_S("address", s->conf->listen.at[i].text),
+                          LOG_U("port", http_server_port(s->server, i)));
+        return 0;
+}
+
+static int read_token(struct org_service *s) {
+        char token[CONF_SECRET_MAX];
+        size_t len;
+        int r = conf_secret_read(s->conf->token_file, token, sizeof(token), &len);
+
+        if (r < 0)
+                return r;
+        memcpy(s->token, token, len);
+        s->token_len = len;
+        explicit_bzero(token, sizeof(token));
+        return 0;
+}
+
+void org_service_reload(struct org_service *s) {
+        int r = read_token(s);
+
+        if (r < 0)
+                log_event(LOG_ERROR, "reload", "the token stays: its file cannot be read",
+                          LOG_S("file", s->conf->token_file), LOG_E("error", r));
+}
+
+static int read_keys(struct org_service *s) {
+        const char *file = s->conf->pass_jwks;
+        char why[160] = "";
+        int r = read_token(s);
+
+        if (r < 0) {
+                fprintf(stderr, "sluice-origin: token_file %s: %s\n", s->conf->token_file,
+                        strerror(-r));
+                return 1;
+        }
+        if (!file)
+                return 0;
+        r = jwt_keys_new(&s->pass_keys);
+        if (r == 0)
+                r = jwt_keys_add_file(s->pass_keys, file, why, sizeof(why));
+        if (r == 0)
+                return 0;
+        fprintf(stderr, "sluice-origin: pass_jwks %s: %s\n", file, r > 0 ? why : strerror(-r));
+        return 1;
+}
+
+int org_service_open(struct org_service *s, struct loop *l, const struct conf_origin *conf) {
+        struct http_server_conf http = {.http11 = true, .keep_unknown = true,
+                                        .limits = limits_of(&conf->limits),
+                                        .on_request = on_request, .owner = s};
+        int r;
+
+        *s = (struct org_service){.loop = l, .conf = conf};
+        if (read_keys(s) != 0)
+                return 1;
+        r = http_server_new(l, &http, &s->server);
+        if (r == 0 && listen_all(s) != 0)
+                return 1;
+        if (r == 0)
+                r = org_db_new(l, conf, &s->db);
+        if (r == 0)
+                r = org_snapshot_new(s, &s->snapshot);
+        if (r == 0 && conf->expiry.enabled)
+                r = org_expiry_new(s, &s->expiry);
+        if (r == 0)
+                return 0;
+        fprintf(stderr, "sluice-origin: cannot start: %s\n", strerror(-r));
+        return 1;
+}
+
+void org_service_close(struct org_service *s) {
+        org_db_free(&s->db);
+        org_expiry_free(&s->expiry);
+        org_snapshot_free(&s->snapshot);
+        http_server_free(&s->server);
+        jwt_keys_free(&s->pass_keys);
+        explicit_bzero(s->token, sizeof(s->token));
+}
