@@ -129,9 +129,9 @@ class Process:
         except subprocess.TimeoutExpired:
             raise Failed(f"{self.name} has not ended after {seconds} s") from None
 
-    def end(self):
+    def end(self, first=None):
         if self.child is not None:
-            end(self.pid, self.started, self.end_signal)
+            end(self.pid, self.started, first or self.end_signal)
             self.child.poll()
 
     def log_text(self):

@@ -164,7 +164,8 @@ class Stack:
 
     def stop(self):
         for process in self.processes():
-            process.end()
+            if process is not self.postgres.process:
+                process.end()
         self.postgres.remove()
         state = os.path.join(self.folder, "state.json")
         if os.path.exists(state):

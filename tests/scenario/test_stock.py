@@ -1,7 +1,6 @@
 """The origin's stock and the life of a hold, asked straight."""
 import concurrent.futures
 import datetime
-import uuid
 
 import pytest
 
@@ -208,47 +207,6 @@ def test_due_holds_count_as_free_everywhere(shop):
     hold = expired_hold(shop, item)
     assert shop.reserve(item).status == 201
     assert shop.stack.origin.get(f"/v1/holds/{hold}").json["state"] == "expired"
-
-
-def test_order_of_several_items_is_all_or_nothing(shop, item):
-    other = shop.fresh("i")
-    shop.put_stock(other, 1)
-
-    def order(lines):
-        return shop.stack.origin.post(f"/v1/tenants/{shop.tenant}/orders",
-                                      {"buyer": shop.fresh("b"), "lines": lines},
-                                      headers={"Idempotency-Key": uuid.uuid4().hex})
-    answer = order([{"item": item, "qty": 2}, {"item": other, "qty": 2}])
-    assert answer.status == 409, answer
-    assert shop.stock(item)["held"] == 0
-    answer = order([{"item": other, "qty": 1}, {"item": item, "qty": 2}])
-    assert answer.status == 201 and len(answer.json["holds"]) == 2, answer
-    assert (shop.stock(item)["held"], shop.stock(other)["held"]) == (2, 1)
-
-
-def test_orders_in_opposite_lock_order_never_deadlock(shop):
-    items = [shop.fresh("i") for _ in range(2)]
-    for name in items:
-        shop.put_stock(name, 100)
-
-    def order(number):
-        names = items if number % 2 else items[::-1]
-        return shop.stack.origin.post(
-            f"/v1/tenants/{shop.tenant}/orders",
-            {"buyer": shop.fresh("b"), "lines": [{"item": name, "qty": 1} for name in names]},
-            headers={"Idempotency-Key": uuid.uuid4().hex}).status
-    with concurrent.futures.ThreadPoolExecutor(20) as pool:
-        assert set(pool.map(order, range(60))) == {201}
-
-
-def test_two_lines_of_one_item_count_together(shop):
-    item = shop.fresh("i")
-    shop.put_stock(item, 1)
-    answer = shop.stack.origin.post(
-        f"/v1/tenants/{shop.tenant}/orders",
-        {"buyer": "b", "lines": [{"item": item, "qty": 1}, {"item": item, "qty": 1}]},
-        headers={"Idempotency-Key": uuid.uuid4().hex})
-    assert answer.status in (400, 409) and shop.stock(item)["held"] == 0
 
 
 def test_version_grows_with_each_change(shop, item):
