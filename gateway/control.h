@@ -23,6 +23,7 @@
 struct gw_admin;
 struct gw_pull;
 struct gw_keeper;
+struct gw_slots;
 
 struct gw_control {
         struct loop *loop;
@@ -36,10 +37,22 @@ struct gw_control {
         struct http_pool *origin;     /* this thread's own connections */
         struct gw_pull *pull;         /* snapshots */
         struct gw_keeper *keeper;     /* the store's upkeep */
+        struct gw_slots *slots;       /* what is remembered of each sale */
         struct gw_admin *admin;
+        struct loop_signal on_term, on_int, on_hup;
+        struct loop_wake on_worker_ended;
+        struct loop_timer drain_end;  /* what is open then is cut off */
         bool draining;                /* SIGTERM came */
         uint64_t reloads, reloads_refused;
 };
+
+/* Opens everything: store, listeners, threads. 0; 1 with one line in `why` when
+ * something the operator can mend is in the way; -errno with one as well. */
+NET_MUST int gw_control_new(const char *conf_file, struct gw_settings *settings,
+                            struct gw_control **out, char *why, size_t why_cap);
+/* Runs until SIGTERM or SIGINT has been obeyed. */
+void gw_control_run(struct gw_control *c);
+void gw_control_free(struct gw_control **c);
 
 /* Sums over workers and the control thread. */
 uint64_t gw_control_requests(const struct gw_control *c, uint32_t slot, enum gw_answer a);

@@ -24,6 +24,8 @@
 #define GW_LOGIN_URL_MAX 512
 #define GW_ETAG_LEN 24
 
+enum gw_form { GW_FORM_JSON, GW_FORM_HTML };
+
 /* Whose numbers the flag tells. */
 enum gw_left { GW_LEFT_HIDDEN, GW_LEFT_EXACT, GW_LEFT_FEW };
 
@@ -44,21 +46,25 @@ struct gw_pages {
         struct http_page *flag;      /* 200 */
         struct http_page *flag_304;
         char etag[GW_ETAG_LEN];      /* with quotes */
-        struct http_page *end_json;  /* sold out or closed; else NULL */
-        struct http_page *end_html;
-        struct http_page *end_hold;  /* to POST holds */
+        /* Sold out or closed (else NULL): 410 on the line, 410 in place of a gated
+         * path, each as JSON and as a page; and what a hold attempt is told. */
+        struct http_page *end_line[2]; /* by enum gw_form */
+        struct http_page *end_gated[2];
+        struct http_page *end_hold;
 };
 
 struct gw_sale {
         struct adm_sale_facts facts;
         enum adm_sale_state state; /* as shown */
-        uint32_t slot;             /* of its counters, >= 1 */
+        uint32_t slot;             /* of its counters, >= 1; 0 when they ran out */
+        uint32_t handle;           /* the store's */
+        bool is_stored;            /* false: the store would not take it */
         enum gw_left left;
         bool guest_work;
         char upstream[ADM_ID_LEN]; /* "": none */
         char login_url[GW_LOGIN_URL_MAX + 1]; /* "": none */
         char pages_name[ADM_ID_LEN];
-        struct gw_rules match;
+        struct gw_rules match; /* rows are the snapshot's */
         struct gw_rules bypass;
         uint64_t flag_version;
         int64_t flag_as_of_ms;
@@ -66,7 +72,7 @@ struct gw_sale {
 };
 
 /* A `match` row of some sale, in the order in which they are tried. */
-struct gw_gate {
+struct gw_ranked_rule {
         const struct gw_rule *rule;
         uint32_t sale;  /* index into sales */
         bool is_bypass;
@@ -82,21 +88,23 @@ struct gw_snapshot {
         size_t n_sales;
         uint32_t *index;       /* hash table of sales: 1 + place, 0 free */
         size_t index_mask;
-        struct gw_gate *gates;
-        size_t n_gates;
+        struct gw_ranked_rule *ranked; /* the longest first */
+        size_t n_ranked;
         struct http_page *list; /* GET /sales */
         struct http_page *list_304;
         char list_etag[GW_ETAG_LEN];
-        void *memory; /* the parsed document the spans point into */
+        void *document; /* the parsed JSON that rules point into; own reference */
 };
+
+/* An empty one of unknown sales. NULL when out of memory. */
+struct gw_snapshot *gw_snapshot_new(struct gw_settings *settings, size_t sales);
+/* Fills the hash table once all ids stand. 0 or -ENOMEM. */
+NET_MUST int gw_snapshot_index(struct gw_snapshot *s);
 
 void gw_snapshot_take(struct gw_snapshot *s);
 void gw_snapshot_free(struct gw_snapshot **s);
 
 /* NULL when there is no such sale. */
 const struct gw_sale *gw_snapshot_sale(const struct gw_snapshot *s, struct span id);
-
-/* True for `[a-z0-9][a-z0-9-]{0,62}`. */
-bool gw_sale_id_is_good(struct span id);
 
 #endif

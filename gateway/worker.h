@@ -23,7 +23,6 @@
 #include "net/random.h"
 
 struct gw_worker {
-        uint32_t number; /* from 0 */
         struct gw_shared *shared;
         struct loop *loop;
         struct http_server *server;
@@ -32,31 +31,42 @@ struct gw_worker {
         struct http_pool *origin;
         struct http_pool **upstreams; /* in the order of the first settings */
         size_t n_upstreams;
-        const struct conf_gateway *conf; /* of the first settings: upstream names */
+        struct gw_settings *settings;    /* the first; holds `conf` */
+        const struct conf_gateway *conf; /* what only a restart changes */
         struct jwt_cache *accounts;
         struct jwt_cache *passes;
         struct random_fast random;
 
         _Atomic(struct gw_snapshot *) incoming; /* the newest not yet taken */
-        atomic_bool drain;                      /* asked to end */
+        atomic_bool drain;                      /* asked to end in order */
+        atomic_bool halt;                       /* asked to end now */
         atomic_bool ended;
         struct loop_wake wake;
         struct loop_wake *on_ended; /* the control thread's; sent when drained */
         pthread_t thread;
-        bool running;
+        bool is_running;
+        bool is_draining;
+        int64_t latest_ms; /* sale time as last used; it does not go back */
 };
 
+/* Control thread. `like` is worker 0, whose ports the others share, or NULL for
+ * worker 0 itself. 0 or -errno. */
+NET_MUST int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first,
+                           const struct gw_worker *like, struct gw_worker **out);
 /* Control thread. Binds the listeners. 0 or -errno with one line in `why`. */
-NET_MUST int gw_worker_new(uint32_t number, struct gw_shared *shared, struct gw_snapshot *first,
-                           struct gw_worker **out, char *why, size_t why_cap);
+NET_MUST int gw_worker_listen(struct gw_worker *w, const struct gw_worker *like, char *why,
+                              size_t why_cap);
 /* Starts the thread; `on_ended` is sent once it has drained. */
 NET_MUST int gw_worker_start(struct gw_worker *w, struct loop_wake *on_ended);
 /* Any thread. Hands over one reference to `s`. */
 void gw_worker_publish(struct gw_worker *w, struct gw_snapshot *s);
-/* Any thread. GOAWAY, finish what is open, end the loop. */
+/* Any thread. GOAWAY, finish what is open, then the thread ends. */
 void gw_worker_drain(struct gw_worker *w);
 /* Control thread. Ends the loop now if it has not drained, joins, frees. */
 void gw_worker_free(struct gw_worker **w);
+
+/* The worker's thread. Sale time now, never before what it said last. */
+int64_t gw_worker_sale_time_ms(struct gw_worker *w);
 
 /* The port of the i-th listener. */
 uint16_t gw_worker_port(const struct gw_worker *w, size_t i);

@@ -1,0 +1,198 @@
+#include "gateway/publish.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gateway/flag.h"
+#include "gateway/parse.h"
+#include "gateway/rule.h"
+#include "gateway/slots.h"
+#include "net/json.h"
+#include "net/log.h"
+
+static int64_t sale_now(const struct gw_control *c) {
+        return gw_sale_time_ms(&c->shared, loop_clock_ms());
+}
+
+/* ---- pages ---- */
+
+static struct http_page *shared_page(struct http_page *p) {
+        if (p)
+                http_page_take(p);
+        return p;
+}
+
+/* Pages say nothing but the flag's fields, so an equal flag has equal pages. */
+static void share_pages(struct gw_sale *s, const struct gw_pages *from) {
+        s->pages = *from;
+        (void)shared_page(s->pages.flag);
+        (void)shared_page(s->pages.flag_304);
+        (void)shared_page(s->pages.end_hold);
+        for (size_t i = 0; i < 2; i++) {
+                (void)shared_page(s->pages.end_line[i]);
+                (void)shared_page(s->pages.end_gated[i]);
+        }
+}
+
+static int render(struct gw_control *c, struct gw_sale *s) {
+        struct gw_slot *slot = s->slot ? &c->slots->at[s->slot] : NULL;
+        struct gw_flag flag = gw_flag_of(s);
+        const struct gw_sale *before =
+                c->snapshot ? gw_snapshot_sale(c->snapshot, span_of(s->facts.id)) : NULL;
+        bool same = slot && slot->has_flag && gw_flag_equal(&slot->flag, &flag);
+        if (slot && !same) {
+                slot->has_flag = true;
+                slot->flag = flag;
+                slot->flag_version++;
+                slot->flag_as_of_ms = sale_now(c);
+        }
+        s->flag_version = slot ? slot->flag_version : 1;
+        s->flag_as_of_ms = slot ? slot->flag_as_of_ms : s->facts.opens_at_ms;
+        bool may_share = same && before && before->flag_version == s->flag_version &&
+                         (before->facts.queue == ADM_QUEUE_REJECT) ==
+                                 (s->facts.queue == ADM_QUEUE_REJECT);
+        if (may_share) {
+                share_pages(s, &before->pages);
+                return 0;
+        }
+        return gw_flag_pages(s);
+}
+
+/* ---- facts ---- */
+
+static void judge_state(struct gw_control *c, struct gw_sale *s) {
+        struct gw_slot *slot = s->slot ? &c->slots->at[s->slot] : NULL;
+        s->state = adm_sale_state(&s->facts, slot ? &slot->shown : NULL, sale_now(c));
+        s->handle = slot ? slot->handle : 0;
+        s->is_stored = slot && slot->is_stored;
+}
+
+static int tell_store(struct gw_control *c, const json_t *document, struct gw_sale *s) {
+        struct gw_slot *slot = s->slot ? &c->slots->at[s->slot] : NULL;
+        struct adm_sale_update u;
+        int r = gw_parse_update(document, s, &u);
+        if (r < 0)
+                return r;
+        uint32_t handle = 0;
+        r = adm_store_sale(c->shared.store, &u, sale_now(c), &handle);
+        gw_parse_free_update(&u);
+        if (slot) {
+                slot->is_stored = r == ADM_DONE || r == ADM_STALE;
+                slot->handle = handle;
+        }
+        if (r != ADM_DONE && r != ADM_STALE)
+                log_event_limited(1, LOG_WARN, "sale", "the store does not take it",
+                                  LOG_S("sale", s->facts.id), LOG_I("outcome", r));
+        return 0;
+}
+
+static void forget_missing(struct gw_control *c, const struct gw_snapshot *next) {
+        const struct gw_snapshot *before = c->snapshot;
+        for (size_t i = 0; before && i < before->n_sales; i++) {
+                const struct gw_sale *s = &before->sales[i];
+                if (!s->is_stored || gw_snapshot_sale(next, span_of(s->facts.id)))
+                        continue;
+                adm_store_forget_sale(c->shared.store, s->handle);
+                c->slots->at[s->slot].is_stored = false;
+        }
+}
+
+/* One sale of the document behind those already in `s`. */
+static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *row,
+                    const json_t *items, bool is_new) {
+        struct gw_sale *sale = &s->sales[s->n_sales];
+        int r = gw_parse_sale(row, items, s->now_ms, sale);
+        s->n_sales++; /* from here on the snapshot frees it */
+        if (r != 0) {
+                log_event_limited(1, LOG_WARN, "sale", "unusable in the snapshot",
+                                  LOG_SPAN("sale", json_get_str(row, "sale")));
+                free(sale->match.at);
+                free(sale->bypass.at);
+                memset(sale, 0, sizeof *sale);
+                s->n_sales--;
+                return r < 0 ? r : 0;
+        }
+        sale->slot = gw_slots_of(c->slots, sale->facts.id);
+        r = is_new ? tell_store(c, s->document, sale) : 0;
+        if (r < 0)
+                return r;
+        judge_state(c, sale);
+        return render(c, sale);
+}
+
+static int fill(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
+        const json_t *sales = json_object_get(s->document, "sales");
+        const json_t *items = json_object_get(s->document, "items");
+        size_t i;
+        const json_t *row;
+        json_array_foreach(sales, i, row) {
+                int r = i < GW_SALES_MAX ? add_sale(c, s, row, items, is_new) : 0;
+                if (r < 0)
+                        return r;
+        }
+        int r = gw_snapshot_index(s);
+        if (r == 0)
+                r = gw_rules_build(s);
+        return r == 0 ? gw_flag_list(s) : r;
+}
+
+static void hand_over(struct gw_control *c, struct gw_snapshot *s) {
+        struct gw_snapshot *before = c->snapshot;
+        c->snapshot = s;
+        for (size_t i = 0; i < c->n_workers; i++) {
+                gw_snapshot_take(s);
+                gw_worker_publish(c->workers[i], s);
+        }
+        gw_snapshot_free(&before);
+}
+
+static int build(struct gw_control *c, json_t *document, bool is_new, struct span digest) {
+        const json_t *sales = json_object_get(document, "sales");
+        struct gw_snapshot *s = gw_snapshot_new(c->settings, json_array_size(sales));
+        if (!s)
+                return -ENOMEM;
+        s->document = json_incref(document);
+        s->known = document != NULL;
+        s->now_ms = json_get_int(document, "now", 0);
+        if (digest.len < sizeof s->digest && digest.len > 0)
+                memcpy(s->digest, digest.p, digest.len);
+        int r = fill(c, s, is_new);
+        if (r < 0) {
+                gw_snapshot_free(&s);
+                return r;
+        }
+        if (is_new)
+                forget_missing(c, s);
+        hand_over(c, s);
+        return 0;
+}
+
+int gw_publish_document(struct gw_control *c, json_t *document, bool is_live) {
+        if (!json_is_array(json_object_get(document, "sales")) ||
+            !json_is_array(json_object_get(document, "items")) ||
+            json_get_int(document, "now", 0) <= 0)
+                return 1;
+        /* By the digest of the one on disk we would be told only what is new. */
+        struct span digest = is_live ? json_get_str(document, "digest") : (struct span){ NULL, 0 };
+        return build(c, document, true, digest);
+}
+
+int gw_publish_again(struct gw_control *c) {
+        char digest[sizeof c->snapshot->digest];
+        memcpy(digest, c->snapshot->digest, sizeof digest);
+        json_t *document = json_incref(c->snapshot->document);
+        int r = build(c, document, false, span_of(digest));
+        json_decref(document);
+        return r;
+}
+
+bool gw_publish_is_due(struct gw_control *c) {
+        int64_t now_ms = sale_now(c);
+        for (size_t i = 0; i < c->snapshot->n_sales; i++) {
+                const struct gw_sale *s = &c->snapshot->sales[i];
+                struct adm_sale_shown *shown = s->slot ? &c->slots->at[s->slot].shown : NULL;
+                if (adm_sale_state(&s->facts, shown, now_ms) != s->state)
+                        return true;
+        }
+        return false;
+}

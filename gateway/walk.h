@@ -1,0 +1,16 @@
+/* gateway/walk.h - the way of every request: steps in one listed order.
+ *
+ * Context    the worker's thread.
+ */
+#ifndef GATEWAY_WALK_H
+#define GATEWAY_WALK_H
+
+#include "net/http_server.h"
+
+/* A request is complete; `owner` is its struct gw_worker. */
+void gw_walk_on_request(void *owner, struct http_exchange *x);
+
+/* The steps' names in order, ended by NULL: for documents and tests. */
+const char *const *gw_walk_names(void);
+
+#endif

@@ -1,0 +1,265 @@
+#include "gateway/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gateway/walk.h"
+#include "net/http_server.h"
+#include "net/log.h"
+
+#define HEADER_BYTES 32768   /* of an answer's head from behind */
+#define WINDOW_BYTES 131072  /* a stream's receive window from behind */
+#define WAITING_FACTOR 4     /* calls that may wait for each that may fly */
+#define BREAKER_FAILURES 3
+#define BREAKER_MS 1000
+
+int64_t gw_worker_sale_time_ms(struct gw_worker *w) {
+        int64_t now_ms = gw_sale_time_ms(w->shared, loop_now_ms(w->loop));
+        if (now_ms > w->latest_ms)
+                w->latest_ms = now_ms;
+        return w->latest_ms;
+}
+
+/* ---- pools ---- */
+
+static int open_origin(struct gw_worker *w) {
+        const struct conf_gateway *conf = w->conf;
+        struct http_pool_conf pool = {
+                .address = conf->origin.address.text,
+                .connections = conf->origin.connections,
+                .in_flight = conf->origin.max_in_flight,
+                .waiting = conf->origin.max_in_flight * WAITING_FACTOR,
+                .header_bytes = HEADER_BYTES,
+                .window_bytes = WINDOW_BYTES,
+                .breaker_failures = BREAKER_FAILURES,
+                .connect_ms = conf->origin.connect_timeout_ms,
+                .breaker_ms = BREAKER_MS,
+        };
+        return http_pool_new(w->loop, &pool, &w->origin);
+}
+
+static int open_upstream(struct gw_worker *w, const struct conf_upstream *up,
+                         struct http_pool **out) {
+        struct http_pool_conf pool = {
+                .address = up->address.text,
+                .connections = up->connections,
+                .in_flight = up->max_in_flight,
+                .waiting = up->max_in_flight * WAITING_FACTOR,
+                .header_bytes = HEADER_BYTES,
+                .window_bytes = WINDOW_BYTES,
+                .breaker_failures = BREAKER_FAILURES,
+                .connect_ms = up->connect_timeout_ms,
+                .breaker_ms = BREAKER_MS,
+        };
+        return http_pool_new(w->loop, &pool, out);
+}
+
+static int open_pools(struct gw_worker *w) {
+        int r = open_origin(w);
+        w->upstreams = calloc(w->conf->upstreams.count + 1, sizeof(struct http_pool *));
+        if (r < 0 || !w->upstreams)
+                return r < 0 ? r : -ENOMEM;
+        for (size_t i = 0; i < w->conf->upstreams.count; i++) {
+                r = open_upstream(w, &w->conf->upstreams.at[i], &w->upstreams[i]);
+                if (r < 0)
+                        return r;
+                w->n_upstreams++;
+        }
+        return 0;
+}
+
+/* ---- listener ---- */
+
+static struct http_server_limits limits_of(const struct conf_gateway *conf) {
+        const struct conf_limits *l = &conf->limits;
+        uint32_t workers = conf->workers;
+        return (struct http_server_limits){
+                .connections = (l->max_connections + workers - 1) / workers,
+                .handshakes = (l->handshakes_in_progress + workers - 1) / workers,
+                .accepts_per_turn = l->handshakes_per_turn,
+                .streams = l->max_streams,
+                .requests_per_connection = l->max_requests_per_connection,
+                .header_fields = l->header_fields,
+                .header_bytes = (uint32_t)l->header_bytes,
+                .queued_bytes = (uint32_t)l->queued_bytes,
+                .glitch_burst = l->glitch_burst,
+                .glitch_per_s = l->glitch_per_s,
+                .reset_burst = l->reset_burst,
+                .reset_per_s = l->reset_per_s,
+                .handshake_ms = l->handshake_timeout_ms,
+                .header_ms = l->header_timeout_ms,
+                .body_ms = l->body_timeout_ms,
+                .stall_ms = l->write_stall_ms,
+                .idle_ms = l->idle_ms,
+        };
+}
+
+static int open_server(struct gw_worker *w) {
+        struct http_server_conf server = {
+                .tls = w->snap->settings->tls,
+                .limits = limits_of(w->conf),
+                .on_request = gw_walk_on_request,
+                .owner = w,
+        };
+        return http_server_new(w->loop, &server, &w->server);
+}
+
+/* Port 0 is chosen by worker 0; the others listen where it does. */
+static void address_for(const struct conf_address *a, const struct gw_worker *like, size_t i,
+                        char *out, size_t cap) {
+        const char *colon = strrchr(a->text, ':');
+        assert(colon);
+        unsigned port = like && a->port == 0 ? gw_worker_port(like, i) : a->port;
+        (void)snprintf(out, cap, "%.*s:%u", (int)(colon - a->text), a->text, port);
+}
+
+int gw_worker_listen(struct gw_worker *w, const struct gw_worker *like, char *why,
+                     size_t why_cap) {
+        for (size_t i = 0; i < w->conf->listen.count; i++) {
+                char address[320];
+                address_for(&w->conf->listen.at[i], like, i, address, sizeof address);
+                int r = http_server_listen(w->server, address, true);
+                if (r < 0) {
+                        (void)snprintf(why, why_cap, "listen: cannot listen on %s: %s", address,
+                                       r == -EADDRINUSE ? "the port is in use" : strerror(-r));
+                        return r;
+                }
+        }
+        return 0;
+}
+
+uint16_t gw_worker_port(const struct gw_worker *w, size_t i) {
+        return http_server_port(w->server, i);
+}
+
+/* ---- what comes from outside the thread ---- */
+
+static void take_snapshot(struct gw_worker *w) {
+        struct gw_snapshot *s = atomic_exchange_explicit(&w->incoming, NULL, memory_order_acq_rel);
+        if (!s)
+                return;
+        struct gw_snapshot *before = w->snap;
+        w->snap = s;
+        if (before->settings != s->settings) {
+                http_server_set_tls(w->server, s->settings->tls);
+                jwt_cache_clear(w->accounts);
+                jwt_cache_clear(w->passes);
+        }
+        gw_snapshot_free(&before);
+}
+
+static void on_drained(void *owner) {
+        struct gw_worker *w = owner;
+        loop_stop(w->loop);
+}
+
+static void on_wake(struct loop_wake *wake) {
+        struct gw_worker *w = NET_CONTAINER_OF(wake, struct gw_worker, wake);
+        take_snapshot(w);
+        if (atomic_load_explicit(&w->halt, memory_order_acquire)) {
+                loop_stop(w->loop);
+                return;
+        }
+        if (atomic_load_explicit(&w->drain, memory_order_acquire) && !w->is_draining) {
+                w->is_draining = true;
+                http_server_drain(w->server, on_drained);
+        }
+}
+
+void gw_worker_publish(struct gw_worker *w, struct gw_snapshot *s) {
+        struct gw_snapshot *missed =
+                atomic_exchange_explicit(&w->incoming, s, memory_order_acq_rel);
+        gw_snapshot_free(&missed);
+        loop_wake_send(&w->wake);
+}
+
+void gw_worker_drain(struct gw_worker *w) {
+        atomic_store_explicit(&w->drain, true, memory_order_release);
+        loop_wake_send(&w->wake);
+}
+
+/* ---- life ---- */
+
+static void *run(void *arg) {
+        struct gw_worker *w = arg;
+        loop_run(w->loop);
+        atomic_store_explicit(&w->ended, true, memory_order_release);
+        loop_wake_send(w->on_ended);
+        return NULL;
+}
+
+int gw_worker_start(struct gw_worker *w, struct loop_wake *on_ended) {
+        sigset_t all, before;
+        w->on_ended = on_ended;
+        (void)sigfillset(&all);
+        (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the control's */
+        int r = pthread_create(&w->thread, NULL, run, w);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        w->is_running = r == 0;
+        return -r;
+}
+
+int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first,
+                  const struct gw_worker *like, struct gw_worker **out) {
+        struct gw_worker *w = calloc(1, sizeof *w);
+        *out = w;
+        if (!w)
+                return -ENOMEM;
+        w->shared = shared;
+        w->loop = loop_new();
+        if (!w->loop)
+                return -EMFILE;
+        gw_snapshot_take(first);
+        w->snap = first;
+        w->settings = like ? like->settings : first->settings;
+        gw_settings_take(w->settings);
+        w->conf = w->settings->conf;
+        loop_wake_init(w->loop, &w->wake, on_wake);
+        random_fast_init_any(&w->random);
+        int r = gw_counters_init(&w->counters, (size_t)w->conf->store.max_sales * 4 + 1);
+        if (r == 0)
+                r = jwt_cache_new(&w->accounts, w->conf->accounts.cache_entries);
+        if (r == 0)
+                r = jwt_cache_new(&w->passes, w->conf->accounts.cache_entries);
+        if (r == 0)
+                r = open_pools(w);
+        return r == 0 ? open_server(w) : r;
+}
+
+static void free_pools(struct gw_worker *w) {
+        for (size_t i = 0; i < w->n_upstreams; i++)
+                http_pool_free(&w->upstreams[i]);
+        free(w->upstreams);
+        http_pool_free(&w->origin);
+}
+
+void gw_worker_free(struct gw_worker **wp) {
+        struct gw_worker *w = *wp;
+        *wp = NULL;
+        if (!w)
+                return;
+        if (w->is_running) {
+                atomic_store_explicit(&w->halt, true, memory_order_release);
+                loop_wake_send(&w->wake);
+                (void)pthread_join(w->thread, NULL);
+        }
+        /* Exchanges first: they give up their calls. Then the pools: calls that
+         * nobody waits for end there. */
+        http_server_free(&w->server);
+        free_pools(w);
+        jwt_cache_free(&w->accounts);
+        jwt_cache_free(&w->passes);
+        struct gw_snapshot *missed =
+                atomic_exchange_explicit(&w->incoming, NULL, memory_order_acq_rel);
+        gw_snapshot_free(&missed);
+        gw_snapshot_free(&w->snap);
+        gw_settings_free(&w->settings);
+        if (w->loop) {
+                loop_wake_fini(&w->wake);
+                loop_free(&w->loop);
+        }
+        gw_counters_fini(&w->counters);
+        free(w);
+}
