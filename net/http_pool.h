@@ -24,29 +24,35 @@ struct http_pool_conf {
         const char *address;
         struct tls_context *tls; /* NULL: h2c */
         const char *server_name;
-        uint32_t connections;  /* at most */
-        uint32_t in_flight;    /* calls open on all connections together */
-        uint32_t waiting;      /* calls waiting for room */
+        uint32_t connections; /* at most */
+        uint32_t in_flight;   /* calls open on all connections together */
+        uint32_t waiting;     /* calls waiting for room */
         uint32_t header_bytes;
         uint32_t window_bytes;
         uint32_t breaker_failures;
         int64_t connect_ms;
-        int64_t breaker_ms;    /* between probes while away */
+        int64_t breaker_ms; /* between probes while away */
 };
 
 struct http_pool_stats {
         uint64_t calls_total, in_flight, waiting, connections_open;
-        uint64_t failures_total, timeouts_total, refused_full, refused_away;
+        uint64_t failures_total; /* failed connects, calls lost or malformed */
+        uint64_t timeouts_total, refused_full, refused_away;
 };
 
 NET_MUST int http_pool_new(struct loop *l, const struct http_pool_conf *conf,
                            struct http_pool **out);
-/* Calls still open end as HTTP_CALL_LOST or HTTP_CALL_UNSENT. */
+/* Calls still open end as HTTP_CALL_LOST or HTTP_CALL_UNSENT. May be called by
+ * an on_done. */
 void http_pool_free(struct http_pool **p);
 
-/* 0: on_done will follow. -EHOSTDOWN: away. -ENOBUFS: the queue is full. */
+/* 0: on_done will follow; a deadline that passes while the call waits for room
+ * ends it as HTTP_CALL_TIMEOUT like any other. -EHOSTDOWN: away. -ENOBUFS: the
+ * queue is full. -ENOMEM, and what http_client_check() says. */
 NET_MUST int http_pool_start(struct http_pool *p, struct http_call *call,
                              const struct http_call_request *request);
+/* Whether a call started now would be refused as away. False again when the
+ * next probe is due: the call that comes then is the probe. */
 bool http_pool_is_away(const struct http_pool *p);
 void http_pool_stats(const struct http_pool *p, struct http_pool_stats *out);
 
