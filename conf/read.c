@@ -346,9 +346,17 @@ static const yaml_node_t *read_pair(struct conf_reader *r, struct scope *s, cons
 
 static void read_section(struct conf_reader *r, struct scope *s, const char *prefix,
                          const yaml_node_t *mapping) {
+        char where[NAME_MAX_BYTES];
+
         if (mapping->type != YAML_MAPPING_NODE) {
-                conf_fault_add(r->faults, line_of(mapping), "%s%.*s: expected options below it",
-                               s->label, (int)(*prefix ? strlen(prefix) - 1 : 0), prefix);
+                size_t len = (size_t)snprintf(where, sizeof(where), "%s%s", s->label, prefix);
+
+                if (len == 0)
+                        conf_fault_add(r->faults, line_of(mapping),
+                                       "expected options, each a name, a colon and a value");
+                else /* without the point it ends with */
+                        conf_fault_add(r->faults, line_of(mapping),
+                                       "%.*s: expected options below it", (int)len - 1, where);
                 return;
         }
         for (yaml_node_pair_t *p = mapping->data.mapping.pairs.start;

@@ -63,9 +63,9 @@ static void test_other_spellings_are_malformed(void **state) {
         (void)state;
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
                 print_message("  %s\n", rows[i].why);
-                assert_int_equal(base64_url_decode(bytes, sizeof(bytes), &len,
-                                                   span_of(rows[i].text)),
-                                 BASE64_MALFORMED);
+                assert_int_equal(
+                        base64_url_decode(bytes, sizeof(bytes), &len, span_of(rows[i].text)),
+                        BASE64_MALFORMED);
         }
 }
 

@@ -243,8 +243,9 @@ static void test_a_problem_is_rfc_9457(void **state) {
         (void)state;
         json_out_init(&out, room, sizeof(room));
         problem_render(&out, PROBLEM_HOLD_EXPIRED, "too late", add_state, "expired");
-        assert_written("{\"type\":\"about:blank\",\"title\":\"The hold has expired\",\"status\":409,"
-                       "\"code\":\"hold_expired\",\"detail\":\"too late\",\"state\":\"expired\"}");
+        assert_written(
+                "{\"type\":\"about:blank\",\"title\":\"The hold has expired\",\"status\":409,"
+                "\"code\":\"hold_expired\",\"detail\":\"too late\",\"state\":\"expired\"}");
         json_out_init(&out, room, sizeof(room));
         problem_render(&out, PROBLEM_CLOSED, NULL, NULL, NULL);
         assert_written("{\"type\":\"about:blank\",\"title\":\"The sale is closed\",\"status\":410,"
@@ -256,20 +257,34 @@ static void test_every_code_has_the_status_of_the_contract(void **state) {
                 const char *code;
                 int status;
         } rows[] = {
-                {"account_required", 401}, {"pass_required", 403},
-                {"pass_expired", 403},     {"pass_revoked", 403},
-                {"buyer_limit", 403},      {"not_found", 404},
-                {"method_not_allowed", 405}, {"bad_request", 400},
-                {"idempotency_key_required", 400}, {"sold_out", 410},
-                {"sold_out", 409},         {"all_held", 409},
-                {"not_enough", 409},       {"closed", 410},
-                {"not_open", 409},         {"already_sold", 409},
-                {"hold_expired", 409},     {"hold_released", 409},
-                {"hold_cancelled", 409},   {"conflict", 409},
-                {"idempotency_mismatch", 422}, {"misdirected", 421},
-                {"work_required", 428},    {"rate_limited", 429},
-                {"headers_too_large", 431}, {"body_too_large", 413},
-                {"line_full", 503},        {"paused", 503},
+                {"account_required", 401},
+                {"pass_required", 403},
+                {"pass_expired", 403},
+                {"pass_revoked", 403},
+                {"buyer_limit", 403},
+                {"not_found", 404},
+                {"method_not_allowed", 405},
+                {"bad_request", 400},
+                {"idempotency_key_required", 400},
+                {"sold_out", 410},
+                {"sold_out", 409},
+                {"all_held", 409},
+                {"not_enough", 409},
+                {"closed", 410},
+                {"not_open", 409},
+                {"already_sold", 409},
+                {"hold_expired", 409},
+                {"hold_released", 409},
+                {"hold_cancelled", 409},
+                {"conflict", 409},
+                {"idempotency_mismatch", 422},
+                {"misdirected", 421},
+                {"work_required", 428},
+                {"rate_limited", 429},
+                {"headers_too_large", 431},
+                {"body_too_large", 413},
+                {"line_full", 503},
+                {"paused", 503},
         };
 
         (void)state;
