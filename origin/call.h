@@ -33,6 +33,7 @@ struct org_call {
         char sale[64];      /* what outlives the exchange */
         char tenant[64];
         char item[64];
+        char hold[33]; /* hex */
         char actor[65];
         char *kept;         /* heap, freed with the call; a body to come back to */
         size_t kept_len;

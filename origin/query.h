@@ -22,6 +22,8 @@ enum org_lane {
 #define ORG_QUERY_TABLE(X) \
         X(RESERVE, "reserve", STOCK, 14, \
           "select * from sluice_api.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)") \
+        X(RESERVE_ORDER, "order", STOCK, 13, \
+          "select * from sluice_api.reserve_order($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)") \
         X(CONFIRM, "confirm", STOCK, 3, "select * from sluice_api.confirm($1,$2,$3)") \
         X(STEP, "step", STOCK, 3, "select * from sluice_api.step($1,$2,$3)") \
         X(EXTEND, "extend", STOCK, 2, "select * from sluice_api.extend($1,$2)") \
@@ -30,7 +32,7 @@ enum org_lane {
         X(HOLD_EVENTS, "hold_events", STOCK, 1, "select sluice_api.hold_events($1)") \
         X(ITEM_PUT, "item_put", STOCK, 4, "select * from sluice_api.item_put($1,$2,$3,$4)") \
         X(ITEM_GET, "item_get", STOCK, 2, "select sluice_api.item_json($1,$2)") \
-        X(ITEM_PAUSE, "item_pause", STOCK, 3, "select sluice_api.item_pause($1,$2,$3)") \
+        X(ITEM_PAUSE, "item_pause", STOCK, 4, "select sluice_api.item_pause($1,$2,$3,$4)") \
         X(SALE_PUT, "sale_put", SALES, 6, \
           "select * from sluice_api.sale_put($1,$2,$3,$4,$5,$6)") \
         X(SALE_SPEC, "sale_spec", SALES, 1, "select * from sluice_api.sale_spec($1)") \

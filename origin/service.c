@@ -62,6 +62,7 @@ static const struct endpoint {
         {ORG_ITEM, HTTP_GET, org_item_get},
         {ORG_ITEM, HTTP_PUT, org_item_put},
         {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
+        {ORG_ORDERS, HTTP_POST, org_hold_reserve},
         {ORG_SALES, HTTP_GET, org_sale_list},
         {ORG_SALE, HTTP_GET, org_sale_get},
         {ORG_SALE, HTTP_PUT, org_sale_put},

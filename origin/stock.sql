@@ -328,6 +328,110 @@ begin
                               sluice_api.us(v_asked, clock_timestamp()));
 end $$;
 
+-- Several items under one key, all or nothing: one hold a line. Lines of the
+-- sale's own item belong to the sale; others are sold beside it. Two lines of
+-- one item count together.
+create function sluice_api.reserve_order(
+        p_tenant text, p_ids uuid[], p_buyer text, p_items text[], p_qtys bigint[], p_sale text,
+        p_key text, p_request text, p_pass_jti text, p_round bigint, p_channel text,
+        p_order_ref text, p_max_hold bigint)
+returns sluice_api.answer
+language plpgsql as $$
+declare
+        v_request bytea := sha256(convert_to(p_request, 'UTF8'));
+        v_now     timestamptz(3) := date_trunc('milliseconds', now());
+        v_sale    sluice.sale;
+        v_hold    sluice.hold;
+        v_stock   sluice_api.stock;
+        v_item    sluice.item;
+        v_why     text;
+        v_short   sluice_api.stock;
+        v_of_sale bigint := 0;
+        r         record;
+begin
+        for r in select item, sum(qty)::bigint as qty
+                 from unnest(p_items, p_qtys) as l (item, qty) group by item order by item loop
+                v_stock := sluice_api.stock_now(p_tenant, r.item);
+                if v_why is null then
+                        v_why := case when v_stock.n is null then 'not_found'
+                                      else sluice_api.shortage(v_stock, r.qty) end;
+                        v_short := v_stock;
+                end if;
+        end loop;
+        select * into v_hold from sluice.hold
+        where tenant = p_tenant and buyer = p_buyer and idem_key = p_key and line = 0;
+        if found then
+                return sluice_api.replay_order(v_hold, v_request);
+        end if;
+        if p_sale is not null then
+                select * into v_sale from sluice.sale where sale = p_sale;
+                select coalesce(sum(qty), 0) into v_of_sale
+                from unnest(p_items, p_qtys) as l (item, qty) where item = v_sale.item;
+                v_why := coalesce(case when v_of_sale = 0 and v_sale.sale is not null
+                                       then 'sale_differs' end,
+                                  sluice_api.sale_refuses(v_sale, p_tenant, v_sale.item, p_buyer,
+                                                          p_round),
+                                  v_why);
+        end if;
+        if v_why is not null then
+                return sluice_api.say(v_why, null, v_short.available);
+        end if;
+
+        for i in 1 .. cardinality(p_ids) loop
+                insert into sluice.hold (tenant, id, item, sale, buyer, qty, state, expires_at,
+                                         created_at, idem_key, line, request, round, pass_jti,
+                                         channel, order_ref)
+                values (p_tenant, p_ids[i], p_items[i],
+                        case when p_items[i] = v_sale.item then p_sale end, p_buyer, p_qtys[i],
+                        'held',
+                        v_now + make_interval(secs => least(coalesce(v_sale.hold_seconds, 600),
+                                                            p_max_hold)),
+                        v_now, p_key, i - 1, v_request, v_sale.round,
+                        case when p_items[i] = v_sale.item then p_pass_jti end, p_channel,
+                        p_order_ref)
+                on conflict on constraint hold_key_is_used_once do nothing
+                returning * into v_hold;
+                if not found then
+                        select * into v_hold from sluice.hold
+                        where tenant = p_tenant and buyer = p_buyer and idem_key = p_key
+                          and line = 0;
+                        return sluice_api.replay_order(v_hold, v_request);
+                end if;
+                perform sluice_api.note(v_hold, null, 'held', 'reserved', 'buyer');
+        end loop;
+        if v_of_sale > 0 then
+                perform sluice_api.lock_buyer(p_tenant, p_sale, p_buyer);
+                if sluice_api.units_of(p_tenant, p_sale, p_buyer, null) > v_sale.per_account then
+                        perform sluice_api.refuse('buyer_limit', v_short, null, null);
+                end if;
+        end if;
+        for r in select item, sum(qty)::bigint as qty
+                 from unnest(p_items, p_qtys) as l (item, qty) group by item order by item loop
+                v_item := sluice_api.take_units(p_tenant, r.item, r.qty, false, 0, null);
+        end loop;
+        return sluice_api.say('created', sluice_api.order_json(p_tenant, p_buyer, p_key));
+end $$;
+
+create function sluice_api.order_json(p_tenant text, p_buyer text, p_key text) returns text
+language plpgsql as $$
+begin
+        return json_build_object('holds', (
+                select json_agg(sluice_api.hold_json(h)::json order by h.line)
+                from sluice.hold h
+                where tenant = p_tenant and buyer = p_buyer and idem_key = p_key))::text;
+end $$;
+
+create function sluice_api.replay_order(p_hold sluice.hold, p_request bytea)
+returns sluice_api.answer
+language plpgsql as $$
+begin
+        if p_hold.request <> p_request then
+                return sluice_api.say('idempotency_mismatch');
+        end if;
+        return sluice_api.say('replayed', sluice_api.order_json(p_hold.tenant, p_hold.buyer,
+                                                                p_hold.idem_key));
+end $$;
+
 -- The answer to a key that is already known.
 create function sluice_api.replay(p_hold sluice.hold, p_request bytea, p_stock sluice_api.stock)
 returns sluice_api.answer
@@ -664,12 +768,16 @@ begin
 end $$;
 
 -- A rule of the item was violated: nothing new is held until an operator
--- resumes a sale of it.
-create function sluice_api.item_pause(p_tenant text, p_item text, p_why text) returns boolean
+-- resumes a sale of it. The item may be named by one of its holds.
+create function sluice_api.item_pause(p_tenant text, p_item text, p_hold uuid, p_why text)
+returns boolean
 language plpgsql as $$
 begin
-        update sluice.item set paused = p_why, n = n + 1
-        where tenant = p_tenant and item = p_item and paused is null;
+        update sluice.item i set paused = p_why, n = n + 1
+        from (select p_tenant as tenant, p_item as item
+              union all
+              select tenant, item from sluice.hold where id = p_hold) named
+        where i.tenant = named.tenant and i.item = named.item and i.paused is null;
         return found;
 end $$;
 
