@@ -15,9 +15,9 @@ uint64_t world_random(struct world *w) {
 
 void world_tell(struct world *w) {
         w->update.facts.stock.db_now_ms = w->now_ms;
+        adm_store_alive(w->store, w->now_ms);
         int rc = adm_store_sale(w->store, &w->update, w->now_ms, &w->sale);
         assert(rc == 0);
-        adm_store_alive(w->store, w->now_ms);
 }
 
 void world_open(struct world *w, int64_t units) {
