@@ -224,7 +224,7 @@ static void on_read(void *user, const struct org_reply *r) {
 
         if (r->outcome != ORG_DB_DONE)
                 org_call_db_failed(c, r->outcome);
-        else if (r->rows == 0)
+        else if (!org_reply_text(r, 0, ORG_SALE_CODE).p)
                 org_call_problem(c, PROBLEM_NOT_FOUND, "There is no such sale.", NULL, NULL);
         else
                 tell(c, r);
