@@ -70,7 +70,19 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void 
                 h->base.head_since_ms = 0;
         if (hd->type > NGHTTP2_CONTINUATION)
                 glitch(h, H2_GLITCH_UNKNOWN);
+        else if (hd->type == NGHTTP2_PRIORITY) /* ignored, so never received */
+                glitch(h, H2_GLITCH_PRIORITY);
         return 0;
+}
+
+/* Frames of unknown types are ignored, but they must be seen to be counted. */
+static int on_unknown_frame(nghttp2_session *ng, void **payload, const nghttp2_frame_hd *hd,
+                            void *user) {
+        (void)ng;
+        (void)payload;
+        (void)hd;
+        (void)user;
+        return NGHTTP2_ERR_CANCEL;
 }
 
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user) {
@@ -170,9 +182,6 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
                 break;
         case NGHTTP2_PING:
                 glitch(h, H2_GLITCH_PING);
-                break;
-        case NGHTTP2_PRIORITY:
-                glitch(h, H2_GLITCH_PRIORITY);
                 break;
         case NGHTTP2_GOAWAY:
                 glitch(h, H2_GLITCH_GOAWAY);
@@ -300,6 +309,9 @@ static void setup(void) {
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
         nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
         nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
+        nghttp2_session_callbacks_set_unpack_extension_callback(c, on_unknown_frame);
+        for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+                nghttp2_option_set_user_recv_extension_type(options, (uint8_t)type);
         nghttp2_session_callbacks_set_data_source_read_length_callback(c, on_read_length);
         nghttp2_option_set_no_auto_window_update(options, 1);
         nghttp2_option_set_no_closed_streams(options, 1);

@@ -240,7 +240,7 @@ static void state_settle(struct http_conn *c, bool is_waiting) {
         c->is_used = false;
 }
 
-/* What the connection waits for now, or its end. */
+/* What the connection waits for next, or its end. */
 static void settle(struct http_conn *c) {
         bool is_waiting = buf_len(&c->pending) > 0 || c->wants_more;
         if (c->is_broken) {

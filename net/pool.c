@@ -65,6 +65,7 @@ struct pool {
         size_t least_empty;     /* of n_empty since the last trim */
         struct region *regions;
         size_t bytes;
+        size_t pieces;          /* taken, not given back */
         uint8_t class_of[SMALL_MAX / 16 + 1];
 };
 
@@ -95,6 +96,7 @@ void pool_free(struct pool **pp) {
         *pp = NULL;
         if (!p)
                 return;
+        assert(p->pieces == 0);
         while (p->regions) {
                 struct region *r = p->regions;
                 p->regions = r->next;
@@ -209,7 +211,7 @@ static size_t class_for(const struct pool *p, size_t n) {
         return n <= class_bytes[CLASS_PAGES - 1] ? CLASS_PAGES - 1 : CLASS_PAGES;
 }
 
-void *pool_take(struct pool *p, size_t n) {
+static void *piece_take(struct pool *p, size_t n) {
         if (POOL_IS_MALLOC)
                 return malloc(n ? n : 1);
         if (n > class_bytes[CLASS_PAGES])
@@ -231,6 +233,12 @@ void *pool_take(struct pool *p, size_t n) {
         return piece;
 }
 
+void *pool_take(struct pool *p, size_t n) {
+        void *piece = piece_take(p, n);
+        p->pieces += piece != NULL;
+        return piece;
+}
+
 void *pool_take_zero(struct pool *p, size_t n) {
         void *piece = pool_take(p, n);
         if (piece)
@@ -239,12 +247,14 @@ void *pool_take_zero(struct pool *p, size_t n) {
 }
 
 void pool_give(struct pool *p, void *piece) {
+        if (!piece)
+                return;
+        assert(p->pieces > 0);
+        p->pieces--;
         if (POOL_IS_MALLOC) {
                 free(piece);
                 return;
         }
-        if (!piece)
-                return;
         struct slab *s = slab_of(piece);
         if (s->class == CLASS_SINGLE) {
                 p->bytes -= s->mapping;
@@ -262,10 +272,10 @@ void pool_give(struct pool *p, void *piece) {
 }
 
 void *pool_resize(struct pool *p, void *piece, size_t n) {
-        if (POOL_IS_MALLOC)
-                return realloc(piece, n ? n : 1);
         if (!piece)
                 return pool_take(p, n);
+        if (POOL_IS_MALLOC)
+                return realloc(piece, n ? n : 1);
         struct slab *s = slab_of(piece);
         size_t has = s->class == CLASS_SINGLE ? s->mapping - PAGE_BYTES : class_bytes[s->class];
         if (n <= has)
