@@ -66,6 +66,7 @@ static void new_intention(struct lg_buyer *b) {
 
 static void hold_lost(struct lg_buyer *b) {
         b->units -= b->hold_qty;
+        b->crowd->units_given_back += b->hold_qty;
         b->hold[0] = '\0';
         b->hold_qty = 0;
         new_intention(b);
@@ -138,6 +139,7 @@ static void held(struct lg_buyer *b, const struct lg_ask *a, const struct lg_ans
         b->had_hold = true;
         if (!in_force && !was_sold) {
                 /* The answer came so late that the hold it replays is over. */
+                b->crowd->units_given_back += r->qty;
                 new_intention(b);
                 lg_line_return(b, 0);
                 return;

@@ -29,7 +29,7 @@ struct lg_facts {
         int64_t broken; /* of `unfinished`: ended by an answer out of contract */
         int64_t admitted;
         int64_t units_confirmed;  /* acknowledged to the payer */
-        int64_t units_given_back; /* held by buyers who never paid */
+        int64_t units_given_back; /* held and never paid, or paid too late */
         int64_t passes_unused;    /* got by buyers who walked away with them */
         int64_t passes_seen;      /* different passes that buyers were given */
         int64_t max_units_per_account;
