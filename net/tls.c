@@ -349,6 +349,10 @@ void tls_free(struct tls **tp) {
         *tp = NULL;
         if (!t)
                 return;
+        /* Freeing a connection that was not shut down spoils its session, which
+         * the next one may want to resume. */
+        if (t->ssl)
+                SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
         SSL_free(t->ssl);
         tls_context_free(&t->context);
         free(t);
