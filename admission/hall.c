@@ -178,6 +178,15 @@ void adm_hall_wipe(struct adm_hall *l, int64_t now_ms) {
         h->wiping = 0;
 }
 
+static void count_old(struct adm_hall *l) {
+        for (uint32_t i = 0; i < l->h->book.count; i++) {
+                uint32_t place = l->book.recs[i].place;
+                if (place != 0 && place <= l->line.capacity &&
+                    adm_line_mark(&l->line, place - 1) != ADM_MARK_GONE)
+                        adm_line_admit_old(&l->line, place - 1);
+        }
+}
+
 void adm_hall_rebuild(struct adm_hall *l) {
         struct adm_hall_head *h = l->h;
         adm_turns_rebuild(&l->turns);
@@ -189,10 +198,12 @@ void adm_hall_rebuild(struct adm_hall *l) {
                 uint32_t place = l->book.recs[i].place;
                 if (place > l->line.capacity && place - l->line.capacity > last)
                         last = place - l->line.capacity;
-                if (place != 0 && place <= l->line.capacity)
-                        adm_line_admit_old(&l->line, place - 1);
+                if (place > l->line.capacity || place <= h->line.old_high)
+                        continue;
+                h->line.old_high = place;
         }
         adm_line_rebuild(&l->line, last, h->now_ms);
+        count_old(l);
         adm_upkeep_relink(l);
         h->known = 0;
         adm_notice_write(l, h->now_ms);
@@ -216,7 +227,7 @@ void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out) {
                 .turns_missed_total = h->turns.missed_total,
                 .joins_total = h->joins_total,
                 .line_full_total = h->line_full_total,
-                .line_waiting = h->line.last + h->line.old_high - h->line.gone,
+                .line_waiting = h->line.last + h->line.old_known - h->line.gone,
                 .line_live = h->live,
                 .line_invited = h->turns.invited,
                 .last_number = h->line.last,

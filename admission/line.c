@@ -112,6 +112,7 @@ void adm_line_give(struct adm_line *l, int64_t now_ms) {
 
 void adm_line_admit_old(struct adm_line *l, uint32_t at) {
         assert(at < l->capacity);
+        l->h->old_known++;
         if (at >= l->h->old_high)
                 l->h->old_high = at + 1;
 }
@@ -316,6 +317,7 @@ void adm_line_rebuild(struct adm_line *l, uint32_t last_at_least, int64_t now_ms
         h->gone = 0;
         for (uint32_t at = 0; at < h->old_high; at++)
                 h->gone += adm_line_mark(l, at) == ADM_MARK_GONE;
+        h->old_known = h->gone;
         for (uint32_t at = l->capacity; at < adm_line_next(l); at++)
                 h->gone += adm_line_mark(l, at) == ADM_MARK_GONE;
 }

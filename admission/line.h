@@ -50,7 +50,7 @@ struct adm_line_head {
                 uint32_t unused;
         } joins[ADM_LINE_JOINS]; /* which index was next at which instant */
         uint32_t swept;          /* next block to sweep */
-        uint32_t unused;
+        uint32_t old_known;      /* numbers of the older half that came */
 };
 
 struct adm_line {
@@ -133,7 +133,7 @@ void adm_line_silence(struct adm_line *l);
 void adm_line_sweep(struct adm_line *l, int64_t now_ms);
 
 /* After a crash: `last` is at least this, fresh ones are fresh again, and
- * every GONE is counted. */
+ * every GONE is counted; old numbers that still wait come forward anew. */
 void adm_line_rebuild(struct adm_line *l, uint32_t last_at_least, int64_t now_ms);
 
 #endif
