@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "admission/limiter.h"
 #include "admission/store_memory.h"
@@ -24,6 +25,7 @@
 #define WINDOW_BYTES (1024 * 1024) /* a snapshot in one breath */
 #define CALLS_MAX 128
 #define STORE_SALES_MAX 1024
+#define FRESH_STORE_MS 4200 /* a store begun anew lets nobody in for 4 s */
 
 /* ---- sums ---- */
 
@@ -77,7 +79,10 @@ void gw_control_pull_now(struct gw_control *c) {
 }
 
 bool gw_control_is_ready(const struct gw_control *c) {
-        return c->snapshot && c->snapshot->known && !c->draining;
+        int64_t heard_ms = c->first_heard_at_ms;
+        bool is_settled = !c->store_is_fresh || heard_ms == 0 ||
+                          loop_clock_ms() - heard_ms >= FRESH_STORE_MS;
+        return c->snapshot && c->snapshot->known && is_settled && !c->draining;
 }
 
 /* ---- signals ---- */
@@ -168,6 +173,9 @@ static int open_state(struct gw_control *c, char *why, size_t why_cap) {
                                conf->state_directory, strerror(err));
                 return -err;
         }
+        char map[4096];
+        (void)snprintf(map, sizeof map, "%s/admission.map", conf->state_directory);
+        c->store_is_fresh = access(map, F_OK) < 0;
         int r = adm_store_open(&store, clock_wall_ms(), &c->shared.store);
         if (r == ADM_MAP_FOREIGN)
                 (void)snprintf(why, why_cap, "%s/admission.map is not ours, or of another version",

@@ -44,6 +44,8 @@ struct gw_control {
         struct loop_timer drain_end;  /* what is open then is cut off */
         bool draining;                /* SIGTERM came */
         uint64_t reloads, reloads_refused;
+        bool store_is_fresh;          /* there was no map when it was opened */
+        int64_t first_heard_at_ms;    /* monotonic; 0 not yet */
 };
 
 /* Opens everything: store, listeners, threads. 0; 1 with one line in `why` when
@@ -67,7 +69,8 @@ const char *gw_control_slot_name(const struct gw_control *c, uint32_t slot);
 /* Asks for a fresh snapshot now: after an operator's verb was done. */
 void gw_control_pull_now(struct gw_control *c);
 
-/* Ready to serve: workers run and there is a snapshot to answer from. */
+/* Ready to serve: workers run, there is a snapshot to answer from, and a store
+ * begun anew has seen the seconds in which it lets nobody in. */
 bool gw_control_is_ready(const struct gw_control *c);
 
 #endif

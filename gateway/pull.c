@@ -54,6 +54,8 @@ static void heard(struct gw_pull *p) {
         int64_t mono_ms = loop_clock_ms();
         atomic_store_explicit(&c->shared.snapshot_at_ms, mono_ms, memory_order_relaxed);
         adm_store_alive(c->shared.store, gw_sale_time_ms(&c->shared, mono_ms));
+        if (c->first_heard_at_ms == 0)
+                c->first_heard_at_ms = mono_ms;
         if (p->is_silent)
                 log_event(LOG_INFO, "snapshot", "origin heard");
         p->is_silent = false;
