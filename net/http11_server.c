@@ -83,6 +83,12 @@ static int on_url_complete(llhttp_t *p) {
         return 0;
 }
 
+/* RFC 9110, 5.6.2. The parser lets a space before the colon pass. */
+static bool is_token_byte(char c) {
+        return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+               (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
 static int on_name_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
         char *name = h->field.data ? h->field.data + h->field.start : NULL;
@@ -90,6 +96,8 @@ static int on_name_complete(llhttp_t *p) {
         for (size_t i = 0; i < h->name_len; i++) {
                 if (name[i] >= 'A' && name[i] <= 'Z')
                         name[i] = (char)(name[i] | 0x20);
+                else if (!is_token_byte(name[i]))
+                        h->current->head.is_malformed = true;
         }
         return 0;
 }
