@@ -43,7 +43,6 @@ static void wait_then(struct lg_buyer *b, void (*what)(struct loop_timer *), int
 static void repeat(struct lg_buyer *b, void (*what)(struct loop_timer *), int64_t after_ms) {
         int64_t backoff_ms = lg_backoff_ms(b->tries, (uint64_t)b->index);
         b->tries++;
-        b->crowd->retried++;
         wait_then(b, what, after_ms > backoff_ms ? after_ms : backoff_ms);
 }
 
@@ -189,7 +188,6 @@ static void pass_refused(struct lg_buyer *b, const struct lg_ask *a,
                 lg_buyer_break(b, "POST holds", a->status, r->code);
                 return;
         }
-        b->crowd->retried++;
         lg_line_return(b, lg_backoff_ms(b->tries++, (uint64_t)b->index));
 }
 

@@ -142,8 +142,14 @@ bool lg_buyer_take_pass(struct lg_buyer *b, struct span pass) {
 
 void lg_crowd_count(struct lg_crowd *c, enum lg_answer kind, const struct lg_ask *a) {
         if (a->lost)
-                c->retried++;
-        else
+                c->again.lost++;
+        else if (a->status == 429)
+                c->again.limited++;
+        else if (a->status == 503)
+                c->again.paused++;
+        else if (a->status >= 500)
+                c->again.failed++;
+        if (!a->lost)
                 lg_histogram_add(&c->answers[kind], (uint64_t)(a->ended_us - a->wanted_us));
 }
 

@@ -125,7 +125,8 @@ struct lg_crowd {
         struct lg_histogram *answers; /* LG_ANSWER_COUNT of them */
         char broken_by[96];           /* the first answer that broke a buyer, "" none */
 
-        int64_t units_confirmed, units_given_back, sent_with_pass, retried, all_held_to_pass;
+        int64_t units_confirmed, units_given_back, sent_with_pass, all_held_to_pass;
+        struct lg_again again;
         int64_t passes_seen, cheats_won;
         char *loot_pass;   /* a pass of an honest buyer, for thieves */
         int64_t loot_of;   /* its index */
@@ -147,7 +148,7 @@ void lg_buyer_break(struct lg_buyer *b, const char *request, int status, struct 
 /* Takes note of a pass: a new jti counts. False if it is no pass. */
 bool lg_buyer_take_pass(struct lg_buyer *b, struct span pass);
 
-/* Counts an answer's latency, or the loss of it. */
+/* Counts an answer's latency and whether it says to ask again, or its loss. */
 void lg_crowd_count(struct lg_crowd *c, enum lg_answer kind, const struct lg_ask *a);
 
 /* Adds the buyers' part of the facts. */

@@ -186,7 +186,6 @@ static void tab_put_off(struct lg_tab *tab, const struct lg_ask *a,
                 lg_buyer_break(tab->buyer, step_name(tab->step), a->status, r->code);
                 return;
         }
-        tab->buyer->crowd->retried++;
         int64_t wait_ms = r->poll_after_ms;
         if (wait_ms < 0 && a->retry_after_s > 0)
                 wait_ms = a->retry_after_s * 1000;

@@ -245,7 +245,7 @@ static void judge(struct race *r) {
         report->facts.inversions = count_inversions(c);
         report->extras.seed = (int64_t)c->seed;
         report->extras.connections = lg_options_connections(r->options);
-        report->extras.retried = c->retried;
+        report->extras.again = c->again;
         report->extras.all_held_to_pass = c->all_held_to_pass;
         snprintf(report->extras.sale, sizeof(report->extras.sale), "%s", c->sale);
         lg_judge(&report->facts, &report->verdict);

@@ -60,7 +60,12 @@ static void write_extras(struct json_out *o, const struct lg_report *r) {
         json_out_int(o, "unfinished", r->facts.unfinished);
         json_out_int(o, "cheats_won", r->facts.cheats_won);
         json_out_int(o, "passes_seen", r->facts.passes_seen);
-        json_out_int(o, "retried", x->retried);
+        json_out_object(o, "asked_again");
+        json_out_int(o, "lost", x->again.lost);
+        json_out_int(o, "429", x->again.limited);
+        json_out_int(o, "503", x->again.paused);
+        json_out_int(o, "5xx", x->again.failed);
+        json_out_object_end(o);
         json_out_int(o, "all_held_to_pass", x->all_held_to_pass);
         json_out_int(o, "sent_with_pass", r->facts.sent_with_pass);
         json_out_object(o, "origin_requests_by_kind");

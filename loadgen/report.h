@@ -26,13 +26,20 @@ enum lg_answer {
 
 const char *lg_answer_name(enum lg_answer a);
 
-/* Requests that got no answer or one to be repeated, and what the gateways
- * asked of the origin. */
+/* Requests that were sent again. */
+struct lg_again {
+        int64_t lost;    /* no answer came */
+        int64_t limited; /* 429 */
+        int64_t paused;  /* 503 */
+        int64_t failed;  /* other 5xx */
+};
+
+/* What the contract does not ask for but helps to understand a race. */
 struct lg_extras {
         int64_t seed;
         char sale[64];
         int64_t connections;
-        int64_t retried;          /* requests sent again after a loss or a 5xx */
+        struct lg_again again;
         int64_t all_held_to_pass; /* pass holders told to come back */
         int64_t asked_snapshot, asked_health, asked_hold, asked_hold_read, asked_forward;
 };
