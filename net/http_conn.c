@@ -230,9 +230,12 @@ static void state_settle(struct http_conn *c, bool is_waiting) {
         const struct http_session *s = c->session;
         bool is_active = is_waiting || c->is_eof || s->n_streams > 0 || s->head_since_ms != 0 ||
                          s->ack_since_ms != 0 || c->drain_at_ms != 0;
-        if (is_active) {
-                if (c->state != HTTP_CONN_ACTIVE)
-                        http_hub_move(c, HTTP_CONN_ACTIVE);
+        if (is_active && c->state != HTTP_CONN_ACTIVE) {
+                http_hub_move(c, HTTP_CONN_ACTIVE);
+                c->mark_at_ms = c->since_ms;
+                c->mark_bytes = c->sent_bytes;
+        } else if (is_active) {
+                assert(c->state == HTTP_CONN_ACTIVE);
         } else if (c->state != HTTP_CONN_IDLE || c->is_used) {
                 buf_release(&c->pending);
                 http_hub_move(c, HTTP_CONN_IDLE);
@@ -325,6 +328,8 @@ static void session_start(struct http_conn *c, bool is_http11) {
         }
         c->mark_at_ms = now;
         http_hub_move(c, HTTP_CONN_ACTIVE);
+        if (h->draining)
+                http_conn_drain(c);
         http_conn_flush_later(c);
 }
 

@@ -180,29 +180,44 @@ void http_stream_answer_page(struct http_stream *st, struct http_page *page) {
         http_stream_release(st);
 }
 
-/* The caller's fields, and content-length when it is not negative. */
+/* A line end in a field would begin another one in HTTP/1.1. */
+static bool field_is_clean(const struct http_header *h) {
+        for (size_t i = 0; i < h->value.len; i++) {
+                unsigned char c = (unsigned char)h->value.p[i];
+                if ((c < 0x20 && c != '\t') || c == 0x7f)
+                        return false;
+        }
+        return h->name.len > 0 && !memchr(h->name.p, '\r', h->name.len) &&
+               !memchr(h->name.p, '\n', h->name.len);
+}
+
+/* The caller's fields but for unclean ones, and content-length when it is not negative. */
 static bool headers_copy(struct http_stream *st, const struct http_header *from, size_t n,
                          int64_t content_length, struct http_answer *a) {
         struct http_header *to = arena_take(&st->arena, (n + 1) * sizeof *to);
         char text[24];
         if (!to)
                 return false;
+        size_t kept = 0;
         for (size_t i = 0; i < n; i++) {
-                to[i].name = arena_copy(&st->arena, from[i].name);
-                to[i].value = arena_copy(&st->arena, from[i].value);
-                if (!to[i].name.p || !to[i].value.p)
+                if (!field_is_clean(&from[i]))
+                        continue;
+                to[kept].name = arena_copy(&st->arena, from[i].name);
+                to[kept].value = arena_copy(&st->arena, from[i].value);
+                if (!to[kept].name.p || !to[kept].value.p)
                         return false;
+                kept++;
         }
         a->headers = to;
-        a->n = n;
+        a->n = kept;
         a->is_length_known = content_length >= 0;
         if (content_length < 0)
                 return true;
         int len = snprintf(text, sizeof text, "%lld", (long long)content_length);
-        to[n].name = SPAN("content-length");
-        to[n].value = arena_copy(&st->arena, (struct span){ text, (size_t)len });
-        a->n = n + 1;
-        return to[n].value.p != NULL;
+        to[kept].name = SPAN("content-length");
+        to[kept].value = arena_copy(&st->arena, (struct span){ text, (size_t)len });
+        a->n = kept + 1;
+        return to[kept].value.p != NULL;
 }
 
 static bool body_copy(struct http_stream *st, struct span body) {

@@ -174,8 +174,7 @@ static void on_sweep(struct loop_timer *t) {
 
 void http_hub_drain(struct http_hub *h) {
         h->draining = true;
-        while (h->lists[HTTP_CONN_HANDSHAKING].first)
-                http_conn_cut(h->lists[HTTP_CONN_HANDSHAKING].first);
+        /* Those in their handshake hear of it when that is done. */
         drain_all(h, HTTP_CONN_IDLE);
         drain_all(h, HTTP_CONN_ACTIVE);
         if (h->n_conns == 0 && h->on_empty)

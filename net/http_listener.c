@@ -123,6 +123,19 @@ static void on_accept(struct loop_io *io, unsigned events) {
         }
 }
 
+void http_listener_finish(struct http_listener *li) {
+        for (int i = 0; i < BACKLOG && li->fd >= 0; i++) {
+                struct sockaddr_storage peer = { 0 };
+                socklen_t len = sizeof peer;
+                int fd = accept4(li->fd, (struct sockaddr *)&peer, &len,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+                if (fd < 0)
+                        break;
+                http_conn_open(li->hub, fd, &peer);
+        }
+        http_listener_close(li);
+}
+
 void http_listener_wake(struct http_listener *li) {
         if (li->fd >= 0 && li->io.wanted == 0 && !loop_timer_is_started(&li->rest) &&
             has_room(li->hub))

@@ -24,6 +24,8 @@ struct http_listener {
 NET_MUST int http_listener_open(struct http_listener *li, struct http_hub *h,
                                 const char *address, bool reuse_port);
 void http_listener_close(struct http_listener *li);
+/* The same, after accepting those who have connected already. */
+void http_listener_finish(struct http_listener *li);
 /* Accepts again if it had paused for want of room. */
 void http_listener_wake(struct http_listener *li);
 

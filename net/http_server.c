@@ -78,7 +78,8 @@ uint16_t http_server_port(const struct http_server *s, size_t i) {
 
 void http_server_drain(struct http_server *s, void (*on_drained)(void *owner)) {
         s->on_drained = on_drained;
-        listeners_close(s);
+        for (size_t i = 0; i < s->n_listeners; i++)
+                http_listener_finish(&s->listeners[i]);
         http_hub_drain(&s->hub);
 }
 
