@@ -167,13 +167,6 @@ int adm_pass_show(struct adm_hall *l, const struct adm_shown *p, bool use, int64
         return stopped ? ADM_PASS_STOPPED : 0;
 }
 
-/* A holder pass has to be looked at when it ends, or when what is in flight
- * can no longer be. */
-static int64_t holder_due(const struct adm_turn *t) {
-        bool early = t->in_flight > 0 && t->in_flight_end_ms < t->exp_ms;
-        return early ? t->in_flight_end_ms : t->exp_ms;
-}
-
 int adm_pass_hold_begin(struct adm_hall *l, const struct adm_shown *p, uint32_t qty,
                         int64_t now_ms) {
         uint32_t at;
@@ -192,8 +185,7 @@ int adm_pass_hold_begin(struct adm_hall *l, const struct adm_shown *p, uint32_t 
         }
         t->in_flight += qty;
         t->in_flight_end_ms = now_ms + l->tail_ms;
-        int64_t due = t->state == ADM_TURN_HOLDER ? holder_due(t) : t->exp_ms;
-        adm_turn_set(&l->turns, at, (enum adm_turn_state)t->state, units, due);
+        adm_turn_set(&l->turns, at, (enum adm_turn_state)t->state, units, adm_turn_due(t));
         return 0;
 }
 
@@ -205,8 +197,9 @@ static void convert(struct adm_hall *l, uint32_t at, int64_t end_ms) {
         if (t->state == ADM_TURN_HOLDER && t->exp_ms > exp)
                 exp = t->exp_ms;
         uint32_t units = t->in_flight < t->units ? t->in_flight : t->units;
+        bool early = t->in_flight > 0 && t->in_flight_end_ms < exp;
         t->exp_ms = exp;
-        adm_turn_set(&l->turns, at, ADM_TURN_HOLDER, units, holder_due(t));
+        adm_turn_set(&l->turns, at, ADM_TURN_HOLDER, units, early ? t->in_flight_end_ms : exp);
 }
 
 /* A pass that ended while its hold was on the way comes back to life as a
@@ -255,7 +248,7 @@ int adm_pass_hold_end(struct adm_hall *l, const struct adm_shown *p, const struc
         else if (t->state != ADM_TURN_LINGER && e->held)
                 convert(l, at, e->hold_end_ms);
         else if (t->state == ADM_TURN_HOLDER)
-                adm_turn_set(&l->turns, at, ADM_TURN_HOLDER, t->in_flight, holder_due(t));
+                adm_turn_set(&l->turns, at, ADM_TURN_HOLDER, t->in_flight, adm_turn_due(t));
         if (!in_force(l, t, now_ms))
                 return t->state == ADM_TURN_LINGER && t->is_void ? ADM_PASS_REVOKED
                                                                  : ADM_PASS_EXPIRED;

@@ -28,6 +28,14 @@ bool adm_turn_has_pass(const struct adm_turn *t) {
                t->state == ADM_TURN_HOLDER;
 }
 
+int64_t adm_turn_due(const struct adm_turn *t) {
+        if (t->state == ADM_TURN_LINGER)
+                return t->due_at_ms;
+        bool early = t->state == ADM_TURN_HOLDER && t->in_flight > 0 &&
+                     t->in_flight_end_ms < t->exp_ms;
+        return early ? t->in_flight_end_ms : t->exp_ms;
+}
+
 static bool takes_slot(uint8_t state) {
         return state == ADM_TURN_FIRST || state == ADM_TURN_USED || state == ADM_TURN_LINGER;
 }
@@ -80,14 +88,15 @@ void adm_turn_set(struct adm_turns *t, uint32_t at, enum adm_turn_state state, u
         struct adm_turn *turn = &t->all[at];
         assert(move_is_good((enum adm_turn_state)turn->state, state));
         count(t->h, turn, false);
-        /* A crash between these two lines must not lose a slot. */
+        /* Killed between these lines we have taken too much, never too
+         * little, and for too long, never too short; a rebuild knows. */
         if (units > turn->units)
                 turn->units = units;
+        turn->due_at_ms = due_at_ms;
         atomic_signal_fence(memory_order_seq_cst);
         turn->state = (uint8_t)state;
         atomic_signal_fence(memory_order_seq_cst);
         turn->units = units;
-        turn->due_at_ms = due_at_ms;
         count(t->h, turn, true);
         if (state == ADM_TURN_FREE) {
                 retire(t, at);
@@ -121,6 +130,15 @@ uint32_t adm_turn_find(const struct adm_turns *t, const uint8_t jti[ADM_JTI_LEN]
         return at;
 }
 
+/* What a killed adm_turn_set may have left. */
+static void mend(struct adm_turn *t) {
+        if (t->state == ADM_TURN_INVITED || t->state == ADM_TURN_FREE)
+                t->units = 0;
+        if (t->state == ADM_TURN_HOLDER && t->units > t->in_flight)
+                t->units = t->in_flight;
+        t->due_at_ms = adm_turn_due(t);
+}
+
 void adm_turns_rebuild(struct adm_turns *t) {
         struct adm_turns_head *h = t->h;
         while (h->high < t->capacity && t->all[h->high].state != ADM_TURN_FREE)
@@ -132,8 +150,8 @@ void adm_turns_rebuild(struct adm_turns *t) {
         h->outstanding = 0;
         for (uint32_t at = h->high; at-- > 0;) {
                 struct adm_turn *turn = &t->all[at];
+                mend(turn);
                 if (turn->state == ADM_TURN_FREE) {
-                        turn->units = 0;
                         turn->rec = h->free_head;
                         h->free_head = at + 1;
                         continue;

@@ -85,6 +85,10 @@ uint32_t adm_turn_find(const struct adm_turns *t, const uint8_t jti[ADM_JTI_LEN]
 
 bool adm_turn_has_pass(const struct adm_turn *t);
 
+/* When upkeep has to look at it: at its end, or, for a holder pass, when
+ * what is in flight can no longer be. LINGER: as was set. */
+int64_t adm_turn_due(const struct adm_turn *t);
+
 /* After a crash. */
 void adm_turns_rebuild(struct adm_turns *t);
 
