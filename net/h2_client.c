@@ -389,7 +389,7 @@ int h2_client_submit(struct h2_client *h, struct h2_call *call, const struct htt
                 return -ENOTCONN;
         if (h2_client_room(h) == 0)
                 return -EAGAIN;
-        id = h2_request_check(r);
+        id = kept ? 0 : h2_request_check(r);
         if (id < 0)
                 return id;
         *call = (struct h2_call){.body = r->body, .first_byte = UINT64_MAX};

@@ -74,9 +74,9 @@ struct h2_client *h2_client_new(const struct h2_client_conf *conf);
 void h2_client_free(struct h2_client **h);
 
 /* 0; what h2_request_check() says; -EAGAIN without room, -ENOTCONN when going,
- * -ENOMEM. `r->body` must live until the call's end; with `kept` set all of `r`
- * must, and nothing is copied. Content-length is written from the body alone,
- * whatever the caller gave. */
+ * -ENOMEM. `r->body` must live until the call's end. With `kept` set all of `r`
+ * must, it has passed the check, and nothing is copied. Content-length is
+ * written from the body alone, whatever the caller gave. */
 NET_MUST int h2_client_submit(struct h2_client *h, struct h2_call *call,
                               const struct http_call_request *r, bool kept);
 /* Forgets an open call: no event of it comes any more. */

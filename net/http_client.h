@@ -105,7 +105,7 @@ NET_MUST int http_client_check(const struct http_call_request *request);
 NET_MUST int http_client_start(struct http_client *c, struct http_call *call,
                                const struct http_call_request *request);
 /* As start, but nothing is copied: all that `request` points to must live until
- * the keeper's on_done or the cancel. */
+ * the keeper's on_done or the cancel. It has passed the check. */
 NET_MUST int http_client_start_kept(struct http_client *c, struct http_call *call,
                                     const struct http_call_request *request,
                                     const struct http_call_keeper *keeper);

@@ -467,7 +467,8 @@ int http_pool_new(struct loop *l, const struct http_pool_conf *conf, struct http
 
         if (!p)
                 return -ENOMEM;
-        assert(conf->connections > 0 && conf->in_flight > 0 && conf->breaker_failures > 0);
+        assert(conf->connections > 0 && conf->in_flight > 0 && conf->breaker_failures > 0 &&
+               conf->breaker_ms > 0);
         p->loop = l;
         p->conf = *conf;
         p->conf.address = strdup(conf->address);

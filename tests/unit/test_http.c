@@ -194,6 +194,7 @@ static void test_etags(void **state) {
         assert_false(http_etag_matches((struct span){NULL, 0}, SPAN("\"a1\"")));
 }
 
+/* lint: long, a table of cases */
 static void test_path(void **state) {
         static const struct {
                 const char *why, *path;
@@ -262,6 +263,35 @@ static void test_path(void **state) {
         assert_false(http_path_is_clean((struct span){NULL, 0}));
 }
 
+/* Bytes from a small alphabet, in memory of exactly their size. */
+static void test_random_values_are_never_read_past_their_end(void **state) {
+        static const char letters[] = "aT=;,\"\\/*. \t%2e5cq01W?#-\x80";
+        unsigned seed = 3;
+
+        (void)state;
+        for (int round = 0; round < 200000; round++) {
+                size_t n = (seed >> 20) % 24;
+                char *p = malloc(n);
+                struct span s = {p, n};
+
+                for (size_t i = 0; i < n; i++) {
+                        seed = seed * 1103515245u + 12345u;
+                        p[i] = letters[(seed >> 16) % (sizeof(letters) - 1)];
+                }
+                seed = seed * 1103515245u + 12345u;
+
+                struct span cookie = http_cookie(s, SPAN("a"));
+
+                assert_true(!cookie.p || (cookie.p >= p && cookie.p + cookie.len <= p + n));
+                assert_in_range(http_accept_q(s, SPAN("T/a")), 0, 1000);
+                (void)http_etag_matches(s, SPAN("\"a\""));
+                (void)http_path_is_clean(s);
+                (void)http_field_of(s);
+                (void)http_method_of(s);
+                free(p);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_known_field_is_found_by_its_name),
@@ -272,6 +302,7 @@ int main(void) {
                 cmocka_unit_test(test_accept),
                 cmocka_unit_test(test_etags),
                 cmocka_unit_test(test_path),
+                cmocka_unit_test(test_random_values_are_never_read_past_their_end),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

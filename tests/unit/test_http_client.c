@@ -8,169 +8,14 @@
 
 #include <cmocka.h>
 
-#include "net/http_client.h"
-#include "tests/unit/fake_peer.h"
+#include "tests/unit/http_client_rig.h"
 
-#define CALLS 64
 #define REFUSED_STREAM 7u
 #define CANCEL 8u
 
-static const char letter[] = {
-        [HTTP_CALL_OK] = 'O',   [HTTP_CALL_UNSENT] = 'U',   [HTTP_CALL_TIMEOUT] = 'T',
-        [HTTP_CALL_LOST] = 'L', [HTTP_CALL_PROTOCOL] = 'P',
-};
-
-/* What a test does when something happens. */
-struct plan {
-        size_t calls; /* started on_ready */
-        int64_t deadline_ms;
-        struct span body;
-        void (*ready)(void);
-        void (*head)(struct http_call *c);
-        void (*data)(struct http_call *c, struct span data);
-        void (*done)(struct http_call *c);
-        bool keep_open; /* else it is drained when all calls are done */
-};
-
-struct rig {
-        struct loop *loop;
-        struct http_client *client;
-        struct fake_peer peer;
-        struct http_call calls[CALLS];
-        struct plan plan;
-        char outcomes[CALLS + 1]; /* by call; '.' not yet */
-        int statuses[CALLS];
-        size_t bytes[CALLS];
-        size_t n_done;
-        bool in_start;
-        int closed; /* times */
-        int why;
-};
-
-static struct rig rig;
-
-static size_t index_of(const struct http_call *c) {
-        return (size_t)(c - rig.calls);
-}
-
-static void on_head(struct http_call *c, int status, const struct http_header *headers, size_t n) {
-        (void)headers;
-        (void)n;
-        assert_false(rig.in_start);
-        rig.statuses[index_of(c)] = status;
-        if (rig.plan.head)
-                rig.plan.head(c);
-}
-
-static void on_data(struct http_call *c, struct span data) {
-        rig.bytes[index_of(c)] += data.len;
-        if (rig.plan.data)
-                rig.plan.data(c, data);
-}
-
-static void on_done(struct http_call *c, enum http_call_outcome outcome) {
-        assert_false(rig.in_start);
-        assert_int_equal(rig.outcomes[index_of(c)], '.');
-        rig.outcomes[index_of(c)] = letter[outcome];
-        rig.n_done++;
-        if (rig.plan.done)
-                rig.plan.done(c);
-        if (rig.n_done == rig.plan.calls && !rig.plan.keep_open)
-                http_client_drain(rig.client);
-}
-
-static const struct http_call_events events = {on_head, on_data, on_done};
-
-static int start(size_t i) {
-        struct http_call_request r = {.method = rig.plan.body.len ? SPAN("POST") : SPAN("GET"),
-                                      .scheme = SPAN("http"),
-                                      .authority = SPAN("a.test"),
-                                      .path = SPAN("/"),
-                                      .body = rig.plan.body,
-                                      .deadline_ms =
-                                              rig.plan.deadline_ms ? rig.plan.deadline_ms : 5000};
-        int result;
-
-        rig.calls[i].events = &events;
-        rig.outcomes[i] = '.';
-        rig.in_start = true;
-        result = http_client_start(rig.client, &rig.calls[i], &r);
-        rig.in_start = false;
-        return result;
-}
-
-static void on_ready(void *owner, struct http_client *c) {
-        assert_ptr_equal(owner, &rig);
-        assert_ptr_equal(c, rig.client);
-        assert_true(http_client_is_ready(c));
-        for (size_t i = 0; i < rig.plan.calls; i++)
-                assert_int_equal(start(i), 0);
-        if (rig.plan.ready)
-                rig.plan.ready();
-}
-
-static void on_closed(void *owner, struct http_client *c, int why) {
-        (void)owner;
-        assert_int_equal(http_client_open_calls(c), 0);
-        assert_false(http_client_is_ready(c));
-        rig.closed++;
-        rig.why = why;
-        loop_stop(rig.loop);
-}
-
-static int setup(void **state) {
-        (void)state;
-        memset(&rig, 0, sizeof(rig));
-        rig.loop = loop_new();
-        return rig.loop ? 0 : -1;
-}
-
-static int teardown(void **state) {
-        (void)state;
-        loop_free(&rig.loop);
-        return 0;
-}
-
-static void open_to(const char *address, int64_t connect_ms) {
-        struct http_client_conf conf = {.address = address,
-                                        .connect_ms = connect_ms,
-                                        .max_streams = 50,
-                                        .header_bytes = 16384,
-                                        .window_bytes = 65535,
-                                        .on_ready = on_ready,
-                                        .on_closed = on_closed,
-                                        .owner = &rig};
-
-        assert_int_equal(http_client_open(rig.loop, &conf, &rig.client), 0);
-}
-
-/* Runs the plan against the script until the connection is closed. */
-static void play(void (*script)(struct fake_conn *), struct plan plan, const char *outcomes,
-                 int why) {
-        rig.plan = plan;
-        fake_peer_start(&rig.peer, script);
-        open_to(rig.peer.address, 5000);
-        loop_run(rig.loop);
-        fake_peer_stop(&rig.peer);
-        assert_string_equal(rig.outcomes, outcomes);
-        assert_int_equal(rig.closed, 1);
-        assert_int_equal(rig.why, why);
-}
-
-static void answer_all(struct fake_conn *c) {
-        int32_t stream;
-
-        fake_greet(c, 0);
-        while ((stream = fake_await_request(c))) {
-                frame_head(&c->out, stream, 200, 5, false);
-                frame_text(&c->out, stream, "hello", true);
-                fake_send(c);
-        }
-}
-
 static void test_calls_are_answered(void **state) {
         (void)state;
-        play(answer_all, (struct plan){.calls = 10, .deadline_ms = 5000}, "OOOOOOOOOO", 0);
+        play(answer_all, (struct client_plan){.calls = 10, .deadline_ms = 5000}, "OOOOOOOOOO", 0);
         for (int i = 0; i < 10; i++) {
                 assert_int_equal(rig.statuses[i], 200);
                 assert_int_equal(rig.bytes[i], 5);
@@ -204,7 +49,8 @@ static void test_body_larger_than_the_window_arrives(void **state) {
 
         (void)state;
         play(answer_post,
-             (struct plan){.calls = 1, .deadline_ms = 5000, .body = {body, sizeof(body)}}, "O", 0);
+             (struct client_plan){.calls = 1, .deadline_ms = 5000, .body = {body, sizeof(body)}},
+             "O", 0);
         assert_int_equal(rig.statuses[0], 201);
 }
 
@@ -275,7 +121,7 @@ static void speak_http11(struct fake_conn *c) {
 
 static void test_peer_that_speaks_another_protocol(void **state) {
         (void)state;
-        play(speak_http11, (struct plan){.calls = 0}, "", -EPROTO);
+        play(speak_http11, (struct client_plan){.calls = 0}, "", -EPROTO);
 }
 
 static void close_at_once(struct fake_conn *c) {
@@ -284,7 +130,7 @@ static void close_at_once(struct fake_conn *c) {
 
 static void test_peer_that_hangs_up(void **state) {
         (void)state;
-        play(close_at_once, (struct plan){.calls = 0}, "", -ECONNRESET);
+        play(close_at_once, (struct client_plan){.calls = 0}, "", -ECONNRESET);
 }
 
 static void go_away_after_5(struct fake_conn *c) {
@@ -300,7 +146,7 @@ static void go_away_after_5(struct fake_conn *c) {
 
 static void test_goaway_is_no_failure_of_calls_it_includes(void **state) {
         (void)state;
-        play(go_away_after_5, (struct plan){.calls = 4, .deadline_ms = 5000}, "OOOU", 0);
+        play(go_away_after_5, (struct client_plan){.calls = 4, .deadline_ms = 5000}, "OOOU", 0);
 }
 
 static void answer_in_threes(struct fake_conn *c) {
@@ -342,7 +188,7 @@ static void start_some(void) {
 static void test_peers_ceiling_of_streams_holds_from_the_start(void **state) {
         (void)state;
         play(answer_in_threes,
-             (struct plan){.deadline_ms = 5000, .ready = start_some, .done = start_more},
+             (struct client_plan){.deadline_ms = 5000, .ready = start_some, .done = start_more},
              "OOOOOOOOOOOOOOOOOOOOOOOOOOOOOO", 0);
         assert_int_equal(atomic_load(&rig.peer.most_open), 3);
 }
@@ -366,8 +212,8 @@ static void start_patient(void) {
 
 static void test_call_past_its_deadline_is_reset_and_others_go_on(void **state) {
         (void)state;
-        play(stall_first, (struct plan){.calls = 1, .deadline_ms = 30, .ready = start_patient},
-             "TO", 0);
+        play(stall_first,
+             (struct client_plan){.calls = 1, .deadline_ms = 30, .ready = start_patient}, "TO", 0);
 }
 
 static void close_after_requests(struct fake_conn *c) {
@@ -378,7 +224,7 @@ static void close_after_requests(struct fake_conn *c) {
 
 static void test_calls_under_way_when_the_peer_closes_are_lost(void **state) {
         (void)state;
-        play(close_after_requests, (struct plan){.calls = 2, .deadline_ms = 5000}, "LL",
+        play(close_after_requests, (struct client_plan){.calls = 2, .deadline_ms = 5000}, "LL",
              -ECONNRESET);
 }
 
@@ -394,7 +240,8 @@ static void cut_in_the_body(struct fake_conn *c) {
 
 static void test_answer_cut_by_the_end_of_the_connection_is_lost(void **state) {
         (void)state;
-        play(cut_in_the_body, (struct plan){.calls = 1, .deadline_ms = 5000}, "L", -ECONNRESET);
+        play(cut_in_the_body, (struct client_plan){.calls = 1, .deadline_ms = 5000}, "L",
+             -ECONNRESET);
         assert_int_equal(rig.bytes[0], 9);
 }
 
@@ -413,7 +260,7 @@ static void shorten_the_body(struct fake_conn *c) {
 
 static void test_answer_shorter_than_announced_is_malformed(void **state) {
         (void)state;
-        play(shorten_the_body, (struct plan){.calls = 2, .deadline_ms = 5000}, "PO", 0);
+        play(shorten_the_body, (struct client_plan){.calls = 2, .deadline_ms = 5000}, "PO", 0);
 }
 
 static void close_now(void) {
@@ -433,8 +280,8 @@ static void greet_and_wait(struct fake_conn *c) {
 
 static void test_calls_closed_in_the_turn_of_their_start_are_unsent(void **state) {
         (void)state;
-        play(greet_and_wait, (struct plan){.calls = 3, .deadline_ms = 5000, .ready = close_now},
-             "UUU", 0);
+        play(greet_and_wait,
+             (struct client_plan){.calls = 3, .deadline_ms = 5000, .ready = close_now}, "UUU", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 0);
 }
 
@@ -454,12 +301,13 @@ static void cancel_in_data(struct http_call *c, struct span data) {
 
 static void test_call_may_be_cancelled_in_its_callbacks(void **state) {
         (void)state;
-        play(answer_all, (struct plan){.calls = 5, .deadline_ms = 5000, .head = cancel_it}, "xxxxx",
-             0);
+        play(answer_all, (struct client_plan){.calls = 5, .deadline_ms = 5000, .head = cancel_it},
+             "xxxxx", 0);
         teardown(state);
         setup(state);
-        play(answer_all, (struct plan){.calls = 5, .deadline_ms = 5000, .data = cancel_in_data},
-             "xxxxx", 0);
+        play(answer_all,
+             (struct client_plan){.calls = 5, .deadline_ms = 5000, .data = cancel_in_data}, "xxxxx",
+             0);
 }
 
 static void cancel_all_but_last(void) {
@@ -473,8 +321,8 @@ static void cancel_all_but_last(void) {
 static void test_cancelled_calls_never_put_out_are_not_seen(void **state) {
         (void)state;
         play(answer_all,
-             (struct plan){.calls = 5, .deadline_ms = 5000, .ready = cancel_all_but_last}, "xxxxO",
-             0);
+             (struct client_plan){.calls = 5, .deadline_ms = 5000, .ready = cancel_all_but_last},
+             "xxxxO", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 1);
 }
 
@@ -497,8 +345,9 @@ static void answer_together(struct fake_conn *c) {
 
 static void test_connection_may_be_closed_in_a_callback(void **state) {
         (void)state;
-        play(answer_together, (struct plan){.calls = 4, .deadline_ms = 5000, .head = close_in_head},
-             "OLLL", 0);
+        play(answer_together,
+             (struct client_plan){.calls = 4, .deadline_ms = 5000, .head = close_in_head}, "OLLL",
+             0);
         assert_int_equal(rig.statuses[2], 0);
 }
 
@@ -511,8 +360,8 @@ static void start_again(struct http_call *c) {
 
 static void test_call_may_be_started_again_in_its_end(void **state) {
         (void)state;
-        play(answer_all, (struct plan){.calls = 1, .deadline_ms = 5000, .done = start_again}, "O",
-             0);
+        play(answer_all, (struct client_plan){.calls = 1, .deadline_ms = 5000, .done = start_again},
+             "O", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 200);
 }
 
@@ -525,11 +374,12 @@ static void drain_and_start(void) {
 
 static void test_drain_waits_for_open_calls(void **state) {
         (void)state;
-        play(answer_all, (struct plan){.calls = 3, .deadline_ms = 5000, .ready = drain_and_start},
-             "OOO", 0);
+        play(answer_all,
+             (struct client_plan){.calls = 3, .deadline_ms = 5000, .ready = drain_and_start}, "OOO",
+             0);
         teardown(state);
         setup(state);
-        play(answer_all, (struct plan){.calls = 0, .ready = drain_and_start}, "", 0);
+        play(answer_all, (struct client_plan){.calls = 0, .ready = drain_and_start}, "", 0);
 }
 
 static void refuse_some(struct fake_conn *c) {
@@ -543,7 +393,7 @@ static void refuse_some(struct fake_conn *c) {
 
 static void test_refused_stream_is_unsent_and_another_reset_is_lost(void **state) {
         (void)state;
-        play(refuse_some, (struct plan){.calls = 3, .deadline_ms = 5000}, "ULO", 0);
+        play(refuse_some, (struct client_plan){.calls = 3, .deadline_ms = 5000}, "ULO", 0);
 }
 
 static void close_when_idle(struct fake_conn *c) {
@@ -554,8 +404,8 @@ static void close_when_idle(struct fake_conn *c) {
 
 static void test_idle_connection_the_peer_closes_is_an_orderly_end(void **state) {
         (void)state;
-        play(close_when_idle, (struct plan){.calls = 1, .deadline_ms = 5000, .keep_open = true},
-             "O", 0);
+        play(close_when_idle,
+             (struct client_plan){.calls = 1, .deadline_ms = 5000, .keep_open = true}, "O", 0);
         assert_int_equal(rig.statuses[0], 204);
 }
 
@@ -613,7 +463,7 @@ static void read_slowly(void) {
 static void test_manual_window_bounds_what_comes(void **state) {
         (void)state;
         play(send_a_lot,
-             (struct plan){
+             (struct client_plan){
                      .calls = 1, .deadline_ms = 9000, .ready = read_slowly, .data = hold_back},
              "O", 0);
         assert_int_equal(rig.bytes[0], 64 * 16384);
@@ -643,10 +493,10 @@ static void test_peer_that_does_not_read_costs_deadlines_only(void **state) {
 
         (void)state;
         play(stop_reading,
-             (struct plan){.calls = 20,
-                           .deadline_ms = 100,
-                           .body = {body, sizeof(body)},
-                           .done = end_script},
+             (struct client_plan){.calls = 20,
+                                  .deadline_ms = 100,
+                                  .body = {body, sizeof(body)},
+                                  .done = end_script},
              "TTTTTTTTTTTTTTTTTTTT", rig.why);
         assert_int_equal(rig.closed, 1);
 }
