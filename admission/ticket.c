@@ -33,6 +33,7 @@
 #define FACTS_LEN 55
 #define MAC_LEN (ADM_TICKET_LEN - FACTS_LEN)
 #define VERSION 1
+#define NO_LETTER 64
 
 struct key {
         uint8_t id;
@@ -43,6 +44,7 @@ struct key {
 struct adm_ticket_keys {
         size_t n;
         struct key keys[ADM_TICKET_KEYS_MAX];
+        uint8_t value[256]; /* of a letter, 0..63, or NO_LETTER */
 };
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -93,6 +95,9 @@ int adm_ticket_keys_new(const struct adm_ticket_secret *secrets, size_t n,
         for (size_t i = 0; i < n; i++)
                 key_init(&r->keys[i], &secrets[i]);
         r->n = n;
+        memset(r->value, NO_LETTER, sizeof(r->value));
+        for (uint8_t i = 0; i < 64; i++)
+                r->value[(uint8_t)alphabet[i]] = i;
         *out = r;
         return 0;
 }
@@ -137,26 +142,12 @@ static void text_from(const uint8_t raw[ADM_TICKET_LEN], char *text) {
         }
 }
 
-/* 0..63, or a number above that for what is not in the alphabet. */
-static uint32_t letter(char ch) {
-        uint8_t c = (uint8_t)ch;
-        if (c >= 'A' && c <= 'Z')
-                return (uint32_t)(c - 'A');
-        if (c >= 'a' && c <= 'z')
-                return (uint32_t)(c - 'a' + 26);
-        if (c >= '0' && c <= '9')
-                return (uint32_t)(c - '0' + 52);
-        if (c == '-')
-                return 62;
-        return c == '_' ? 63 : 64;
-}
-
-static bool raw_from(const char *text, uint8_t raw[ADM_TICKET_LEN]) {
+static bool raw_from(const uint8_t value[256], const char *text, uint8_t raw[ADM_TICKET_LEN]) {
         uint32_t bad = 0;
         for (size_t i = 0; i < ADM_TICKET_LEN; i += 3, text += 4) {
-                uint32_t a = letter(text[0]), b = letter(text[1]);
-                uint32_t c = letter(text[2]), d = letter(text[3]);
-                bad |= (a | b | c | d) & 64;
+                uint32_t a = value[(uint8_t)text[0]], b = value[(uint8_t)text[1]];
+                uint32_t c = value[(uint8_t)text[2]], d = value[(uint8_t)text[3]];
+                bad |= (a | b | c | d) & NO_LETTER;
                 uint32_t v = a << 18 | b << 12 | c << 6 | d;
                 raw[i] = (uint8_t)(v >> 16);
                 raw[i + 1] = (uint8_t)(v >> 8);
@@ -193,7 +184,7 @@ int adm_ticket_decode(const struct adm_ticket_keys *keys, const char *text, size
                       struct adm_ticket *out) {
         uint8_t raw[ADM_TICKET_LEN];
         uint8_t md[SHA256_DIGEST_LENGTH];
-        if (len != ADM_TICKET_TEXT_LEN || !raw_from(text, raw) || raw[0] != VERSION)
+        if (len != ADM_TICKET_TEXT_LEN || !raw_from(keys->value, text, raw) || raw[0] != VERSION)
                 return ADM_TICKET_MALFORMED;
         const struct key *k = key_find(keys, raw[1]);
         if (!k)
