@@ -20,6 +20,10 @@ RUNS = os.path.join(BUILD, "test-runs")
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer")
 
 
+# Room for a sale a test; nobody there has a crowd.
+MANY_SALES = {"gateway": {"store": {"max_sales": 1000, "max_numbers": 10000, "max_accounts": 10000}}}
+
+
 def make_stack(**more):
     os.makedirs(RUNS, exist_ok=True)
     return Stack(tempfile.mkdtemp(prefix="stack-", dir=RUNS), build=PROGRAMS, **more)
@@ -59,7 +63,7 @@ def check_after(shop, logs, expected_errors=()):
     shop.close()
     errors = [line for line in logs.errors() if not any(word in line for word in expected_errors)]
     assert not errors, "\n".join(errors)
-    if not stack.postgres.process.is_alive() or not stack.origin_process.is_alive():
+    if not stack.origin_process.is_alive() or not stack.postgres.process.is_alive():
         return
     invariant = shop.invariant()
     assert invariant["ok"] and not invariant["violations"], invariant
@@ -77,9 +81,10 @@ def expected_errors():
 
 @pytest.fixture(scope="session")
 def shared_stack():
-    stack = make_stack()
+    stack = make_stack(options=MANY_SALES)
     try:
-        yield stack.start()
+        Shop(stack.start()).wait_open_line()
+        yield stack
     finally:
         stack.stop()
     codes = {process.name: process.child.returncode for process in stack.processes()}
@@ -105,6 +110,7 @@ def make_shop(expected_errors):
         made.append(shop)
         if start:
             stack.start()
+            shop.wait_open_line()
         shop.logs = Logs(stack)
         return shop
 

@@ -48,7 +48,9 @@ def gateway(stack, node):
         "state_directory": node.state,
         "trusted_proxies": ["127.0.0.1/32"],
         "tls": {"certificate": stack.certificate, "key": stack.server_key},
-        "limiter": {"network_failures_per_minute": 50, "network_guest_joins_per_minute": 200},
+        # One account may well repeat itself a hundred times at once here.
+        "limiter": {"network_failures_per_minute": 50, "network_guest_joins_per_minute": 200,
+                    "account_requests_per_s": 100, "account_burst": 1000},
         "accounts": {"keys": [stack.account_key]},
         "pass": {"keys": [stack.pass_key]},
         "tickets": {"keys": [stack.ticket_key]},

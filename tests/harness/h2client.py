@@ -120,7 +120,7 @@ class H2:
         return stream
 
     def _send_body(self, stream, body, end):
-        while body:
+        while body and not self.responses[stream].ended:
             room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
             if room <= 0:
                 self._flush()
@@ -128,7 +128,7 @@ class H2:
                 continue
             part, body = body[:room], body[room:]
             self.h2.send_data(stream, part)
-        if end:
+        if end and not self.responses[stream].ended:
             self.h2.end_stream(stream)
 
     def finish(self, stream, seconds=None):

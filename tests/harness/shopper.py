@@ -89,7 +89,7 @@ class Shopper:
         answer = self.join()
         while answer.status == 202:
             assert time.monotonic() < deadline, f"never admitted: {answer}"
-            time.sleep(0.05)
+            time.sleep(0.15)
             answer = self.join()
         assert answer.status == 200, answer
         return answer
@@ -163,6 +163,12 @@ class Shop:
         if wait:
             self.wait_flag(name, lambda flag: True)
         return name
+
+    def wait_open_line(self):
+        """A gate that starts empty admits nobody for some seconds; waits them out."""
+        self.buyer(self.sale()).enter(seconds=20)
+        self.close()
+        return self
 
     def flag(self, sale, connection=None):
         connection = connection or self.connect()

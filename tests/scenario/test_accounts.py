@@ -125,7 +125,7 @@ def test_hs256_signed_with_a_public_keys_pem_is_refused(make_shop, tmp_path):
                                             serialization.PublicFormat.SubjectPublicKeyInfo)
     file = tmp_path / "shop.pem"
     file.write_bytes(pem)
-    shop = make_shop(options={"gateway": {"accounts": {"keys": [str(file)]}}})
+    shop = make_shop(options={"gateway": {"accounts": {"keys": ["keys/account.jwk", str(file)]}}})
     numbers = private.public_key().public_numbers()
     thumbprint = b64(hashlib.sha256(json.dumps(
         {"crv": "P-256", "kty": "EC", "x": b64(numbers.x.to_bytes(32, "big")),

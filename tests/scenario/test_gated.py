@@ -64,7 +64,7 @@ def test_reloading_keeps_the_place(shop):
     sale, path = gated_sale(shop)
     fill(shop, sale)
     visitor, behind = browser(shop, sale), browser(shop, sale)
-    navigate(visitor, path), navigate(behind, path)
+    navigate(visitor, path), navigate(visitor, path), navigate(behind, path)
     for _ in range(50):
         navigate(visitor, path)
     assert visitor.place().json["position"] == 1 and behind.place().json["position"] == 2

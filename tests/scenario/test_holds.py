@@ -59,7 +59,7 @@ def test_waiting_is_no_pass(shop):
     assert_problem(waiting.hold(), 403, "pass_required")
 
 
-@pytest.mark.parametrize("key", [None, "", "x" * 129, "caf\u00e9", "two words are fine?no:\x7f"])
+@pytest.mark.parametrize("key", [None, "", "x" * 129, "caf\u00e9", "tab\tbetween"])
 def test_bad_idempotency_key_is_400(shop, key):
     buyer = admitted(shop, shop.sale())
     headers = buyer.headers()

@@ -76,8 +76,9 @@ def test_odd_authorities_are_refused(shop, authority):
 
 
 def test_authority_and_host_that_differ_are_400(shop, sale):
-    answer = shop.connect().get(f"{API}/sales/{sale}", {"host": "other.test"})
-    assert answer.status == 400, answer
+    with shop.connect(validate=False) as connection:
+        answer = connection.get(f"{API}/sales/{sale}", {"host": "other.test"})
+        assert answer.status == 400, answer
 
 
 def test_too_many_headers_are_431_and_the_connection_goes_on(shop, sale):
@@ -119,7 +120,7 @@ def test_metrics_have_every_name_of_the_contract(shop, sale):
         assert gateway.has(f"sluice_{name}"), name
     for name in ("holds_total", "hold_expired_total", "hold_to_confirm_seconds_count",
                  "lock_wait_seconds_count", "lock_held_seconds_count", "pool_held_seconds_total",
-                 "batch_size_count", "invariant_violations"):
+                 "batch_size", "invariant_violations"):
         assert origin.has(f"sluice_{name}"), name
     assert gateway.value("sluice_available", sale=sale) in (9, 10)
     assert gateway.value("sluice_requests_total", sale=sale, answer="hold") == 1
