@@ -106,8 +106,11 @@ static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
         bool is_old;
         if (!ticket_key_find(c, seal != 0, name, &key, &is_old))
                 return 0;
-        int result = is_old ? 2 : 1;
+        /* 2: usable, and a fresh one is sent. In TLS 1.3 a client should use each
+         * but once (RFC 8446, C.4), so it needs one every time. */
+        int result = is_old || SSL_version(ssl) >= TLS1_3_VERSION ? 2 : 1;
         if (seal) {
+                result = 1;
                 memcpy(name, key.name, TICKET_NAME_BYTES);
                 if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(c->ticket_cipher)) != 1)
                         result = -1;
