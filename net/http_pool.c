@@ -151,6 +151,17 @@ static void dequeue(struct http_pool *p, struct entry *e) {
         p->stats.waiting--;
 }
 
+static struct entry *dequeue_first(struct http_pool *p) {
+        struct entry *e = p->first;
+
+        if (!e)
+                return NULL;
+        p->first = e->next;
+        *(e->next ? &e->next->prev : &p->last) = NULL;
+        p->stats.waiting--;
+        return e;
+}
+
 /* The timer serves the earliest instant asked for; what it finds to do asks
  * for the next. */
 static void ask_timer(struct http_pool *p, int64_t at_ms) {
@@ -179,15 +190,13 @@ static void tell_end(struct http_pool *p, struct entry *e, enum http_call_outcom
 
 /* Away: nothing waits for a host that does not answer. */
 static void go_away(struct http_pool *p) {
+        struct entry *e;
+
         p->is_away = true;
         p->has_tripped = false;
         p->probe_at_ms = loop_now_ms(p->loop) + p->conf.breaker_ms;
-        while (p->first && !p->is_freed) {
-                struct entry *e = p->first;
-
-                dequeue(p, e);
+        while (!p->is_freed && (e = dequeue_first(p)))
                 tell_end(p, e, HTTP_CALL_UNSENT);
-        }
 }
 
 static void come_back(struct http_pool *p) {
@@ -490,6 +499,7 @@ int http_pool_new(struct loop *l, const struct http_pool_conf *conf, struct http
 void http_pool_free(struct http_pool **pp) {
         struct http_pool *p = *pp;
         struct conn *next;
+        struct entry *e;
 
         *pp = NULL;
         if (!p)
@@ -500,12 +510,8 @@ void http_pool_free(struct http_pool **pp) {
                 next = c->next;
                 http_client_close(c->client);
         }
-        while (p->first) {
-                struct entry *e = p->first;
-
-                dequeue(p, e);
+        while ((e = dequeue_first(p)))
                 tell_end(p, e, HTTP_CALL_UNSENT);
-        }
         loop_defer(p->loop, &p->turn, on_retire);
 }
 
