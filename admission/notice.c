@@ -71,10 +71,14 @@ struct adm_notice adm_notice_now(struct adm_hall *l, int64_t now_ms) {
 }
 
 void adm_notice_write(struct adm_hall *l, int64_t now_ms) {
+        l->h->live = adm_line_recount(&l->line, adm_hall_awake(l, now_ms));
+        adm_notice_move(l, now_ms);
+}
+
+void adm_notice_move(struct adm_hall *l, int64_t now_ms) {
         struct adm_hall_head *h = l->h;
         struct adm_board *b = &h->board;
         struct adm_awake a = adm_hall_awake(l, now_ms);
-        h->live = adm_line_recount(&l->line, a);
         struct adm_gate_in in = adm_hall_gate(l, now_ms);
         int64_t room = h->in_use ? adm_gate_room_keys(&in) : 0;
         h->frontier = adm_line_frontier(&l->line, room, now_ms, a);

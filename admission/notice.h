@@ -52,6 +52,11 @@ struct adm_hall;
 /* Recounts, moves the frontier and writes the notice. */
 void adm_notice_write(struct adm_hall *l, int64_t now_ms);
 
+/* The same by the counts as they stand: between two ticks, when somebody was
+ * let in from behind the frontier that is written. Who stands before them
+ * must not read an older one. */
+void adm_notice_move(struct adm_hall *l, int64_t now_ms);
+
 /* The notice as it would be written now; frontier and live as last counted. */
 struct adm_notice adm_notice_now(struct adm_hall *l, int64_t now_ms);
 

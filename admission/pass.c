@@ -63,6 +63,8 @@ bool adm_pass_issue(struct adm_hall *l, uint32_t rec, const uint8_t jti[ADM_JTI_
                 adm_line_serve(&l->line, r->place - 1, adm_hall_awake(l, now_ms));
         h->turns.issued_total++;
         adm_pace_issued(&h->pace, now_ms);
+        if (r->place != 0 && r->place - 1 >= h->frontier.end)
+                adm_notice_move(l, now_ms);
         return true;
 }
 
