@@ -1,16 +1,19 @@
 """Private stacks for tests: PostgreSQL, origin and gateway with real TLS.
 
 `shop` shares one stack over all tests of a session; `own_shop` is a fresh one
-for a test that stops, kills or reconfigures something. After each test the
+for a test that stops, kills or reconfigures something, `lone_shop` one whose
+PostgreSQL may be stopped too. After each test the
 connections are gone, the invariant holds, and no log has an unexpected error.
 """
 import json
 import os
 import shutil
 import tempfile
+import uuid
 
 import pytest
 
+from run.postgres import Postgres
 from run.process import wait_until
 from run.stack import BUILD, Stack
 from shopper import Shop
@@ -99,12 +102,29 @@ def shop(shared_stack, expected_errors):
     check_after(shop, logs, expected_errors)
 
 
+@pytest.fixture(scope="session")
+def postgres():
+    """One server for all stacks that do not stop it; each has its own database."""
+    os.makedirs(RUNS, exist_ok=True)
+    server = Postgres(tempfile.mkdtemp(prefix="postgres-", dir=RUNS), max_connections=300)
+    try:
+        server.create().start()
+        yield server
+    finally:
+        server.remove()
+        shutil.rmtree(server.folder)
+
+
 @pytest.fixture
-def make_shop(expected_errors):
-    """Makes shops on stacks of their own: make_shop(options={"gateway": {…}})."""
+def make_shop(request, expected_errors):
+    """Makes shops on stacks of their own: make_shop(options={"gateway": {…}}).
+    `lone`: with a PostgreSQL of its own too, that the test may stop."""
     made = []
 
-    def make(start=True, **more):
+    def make(start=True, lone=False, **more):
+        if not lone:
+            name = f"t{uuid.uuid4().hex}"
+            more["postgres"] = request.getfixturevalue("postgres").with_database(name)
         stack = make_stack(**more)
         shop = Shop(stack)
         made.append(shop)
@@ -129,3 +149,8 @@ def make_shop(expected_errors):
 @pytest.fixture
 def own_shop(make_shop):
     return make_shop()
+
+
+@pytest.fixture
+def lone_shop(make_shop):
+    return make_shop(lone=True)

@@ -4,6 +4,7 @@ Root may not run it, so root starts it as the user `postgres`; that user cannot
 enter root's home, hence the data lives in a fresh /var/tmp/sluice-*, linked
 from the run folder.
 """
+import copy
 import glob
 import os
 import pwd
@@ -16,7 +17,7 @@ import tempfile
 from run import keys
 from run.process import Failed, Process, free_port
 
-DATABASE = "sluice"
+USER = "sluice"
 
 
 def binary(name):
@@ -35,12 +36,19 @@ class Postgres:
         self.port = free_port()
         self.password = secrets.token_hex(16)
         self.max_connections = max_connections
+        self.database, self.is_ours = "sluice", True
         self.home = None
         self.process = None
 
+    def with_database(self, name):
+        """The same server, which somebody else ends, with a database of our own."""
+        other = copy.copy(self)
+        other.database, other.is_ours = name, False
+        return other
+
     @property
     def url(self):
-        return f"postgresql://{DATABASE}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{self.database}"
 
     def _run(self, *argv, **more):
         identity = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
@@ -51,6 +59,8 @@ class Postgres:
 
     def create(self):
         """Lays the files; the superuser is `sluice` too, known by its password."""
+        if not self.is_ours:
+            return self
         self.home = tempfile.mkdtemp(prefix="sluice-", dir="/var/tmp")
         link = os.path.join(self.folder, "postgres")
         if os.path.islink(link):
@@ -61,7 +71,7 @@ class Postgres:
             owner = pwd.getpwnam(self.user)
             for path in (self.home, password):
                 os.chown(path, owner.pw_uid, owner.pw_gid)
-        self._run(binary("initdb"), "-D", f"{self.home}/data", "-U", DATABASE,
+        self._run(binary("initdb"), "-D", f"{self.home}/data", "-U", USER,
                   "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8",
                   "--locale=C", "--no-sync", "--no-instructions")
         with open(f"{self.home}/data/postgresql.auto.conf", "a") as conf:
@@ -77,24 +87,28 @@ class Postgres:
     def _answers(self):
         return self.psql("select 1", "postgres").returncode == 0
 
-    def psql(self, sql, database=DATABASE):
+    def psql(self, sql, database=None):
         return subprocess.run(
             [binary("psql"), "-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql,
-             f"host=127.0.0.1 port={self.port} user={DATABASE} dbname={database}"],
+             f"host=127.0.0.1 port={self.port} user={USER} dbname={database or self.database}"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
             env={**os.environ, "PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "2"})
 
     def start(self):
-        self.process.start()
-        self.process.wait_ready(self._answers, 30)
-        exists = self.psql(f"select 1 from pg_database where datname = '{DATABASE}'", "postgres")
+        if self.is_ours:
+            self.process.start()
+            self.process.wait_ready(self._answers, 30)
+        exists = self.psql(f"select 1 from pg_database where datname = '{self.database}'",
+                           "postgres")
         if exists.stdout.strip() != "1":
-            made = self.psql(f"create database {DATABASE}", "postgres")
+            made = self.psql(f"create database {self.database}", "postgres")
             if made.returncode != 0:
                 raise Failed(made.stdout)
 
     def remove(self):
         """Ends the server at once, without a last checkpoint, since its files go."""
+        if not self.is_ours:
+            return
         if self.process:
             self.process.end(signal.SIGQUIT)
         if self.home:

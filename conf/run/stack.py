@@ -33,13 +33,14 @@ class Node:
 
 
 class Stack:
-    def __init__(self, folder, build=BUILD, nodes=1, env=None, options=None):
-        """`options`: {"gateway": {...}, "origin": {...}} laid over the configuration."""
+    def __init__(self, folder, build=BUILD, nodes=1, env=None, options=None, postgres=None):
+        """`options`: {"gateway": {...}, "origin": {...}} laid over the configuration;
+        `postgres`: a server that runs already and that somebody else ends."""
         self.folder, self.build, self.env = os.path.abspath(folder), build, env
         self.options = options or {}
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._make_keys()
-        self.postgres = Postgres(self.folder)
+        self.postgres = postgres or Postgres(self.folder)
         self.origin_port = free_port()
         self.origin = Api(f"http://127.0.0.1:{self.origin_port}",
                           keys.read_token(self.service_token))
@@ -150,11 +151,13 @@ class Stack:
 
     def processes(self):
         """In the order in which they are to end."""
-        database = [self.postgres.process] if self.postgres.process else []
+        ours = self.postgres.is_ours and self.postgres.process
+        database = [self.postgres.process] if ours else []
         return [*(node.process for node in self.nodes), self.origin_process, *database]
 
     def _remember(self):
-        state = {"postgres_home": self.postgres.home,
+        home = self.postgres.home if self.postgres.is_ours else None
+        state = {"postgres_home": home,
                  "processes": [[p.name, p.pid, p.started, int(p.end_signal)]
                                for p in self.processes() if p.pid]}
         path = os.path.join(self.folder, "state.json")

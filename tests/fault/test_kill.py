@@ -71,9 +71,9 @@ def test_both_killed_again_and_again(own_shop, race, expected_errors):
     assert_sold_exactly(running.wait(), stack)
 
 
-def test_database_killed_and_restarted(own_shop, race, expected_errors):
+def test_database_killed_and_restarted(lone_shop, race, expected_errors):
     expected_errors += ["database", "pool", "postgres", "connection"]
-    stack = own_shop.stack
+    stack = lone_shop.stack
     running = race(stack)
     in_the_middle(running)
     stack.postgres.process.kill9()

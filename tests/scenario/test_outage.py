@@ -25,9 +25,9 @@ def test_flags_and_sold_out_cause_no_call_behind_the_gateway(shop):
     assert behind(shop) == before
 
 
-def test_with_origin_and_database_stopped_memory_still_answers(own_shop, expected_errors):
+def test_with_origin_and_database_stopped_memory_still_answers(lone_shop, expected_errors):
     expected_errors.append("")
-    shop, stack = own_shop, own_shop.stack
+    shop, stack = lone_shop, lone_shop.stack
     sale, open_sale = shop.sale(units=1), shop.sale(units=1)
     shop.sell_out(sale)
     first, waiting = shop.buyer(open_sale), shop.buyer(open_sale)
@@ -46,9 +46,9 @@ def test_with_origin_and_database_stopped_memory_still_answers(own_shop, expecte
     assert connection.get(f"{API}/sales/{open_sale}").json["state"] == "open"
 
 
-def test_gateway_restarted_while_all_behind_is_stopped_answers_sold_out(own_shop, expected_errors):
+def test_gateway_restarted_while_all_behind_is_stopped_answers_sold_out(lone_shop, expected_errors):
     expected_errors.append("")
-    shop, stack = own_shop, own_shop.stack
+    shop, stack = lone_shop, lone_shop.stack
     sale = shop.sale(units=1)
     shop.sell_out(sale)
     version = shop.flag(sale).json["version"]
@@ -90,16 +90,20 @@ def test_gateway_starts_without_its_origin_and_pauses(make_shop, expected_errors
     assert not shop.stack.admin.is_ready()
 
 
-def test_origin_starts_without_its_database_and_retries(own_shop, expected_errors):
+def test_origin_starts_without_its_database_and_retries(lone_shop, expected_errors):
     expected_errors.append("")
-    shop, stack = own_shop, own_shop.stack
+    shop, stack = lone_shop, lone_shop.stack
     sale = shop.sale()
     stack.origin_process.end()
     stack.postgres.process.end()
+
+    def is_up():
+        try:
+            return stack.origin.call("GET", "/healthz", token=False).status == 200
+        except OSError:
+            return False
     stack.restart_origin(wait=False)
-    wait_until(lambda: stack.origin.call("GET", "/healthz", token=False).status == 200
-               if stack.origin_process.is_alive() and "listen" in stack.origin_process.log_text()
-               else True, 5, "the origin is up")
+    stack.origin_process.wait_ready(is_up, 5)
     assert not stack.origin.is_ready()
     stack.postgres.start()
     wait_until(stack.origin.is_ready, 10, "the origin has its database")
