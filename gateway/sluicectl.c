@@ -97,12 +97,15 @@ static void print_changed(const json_t *tree) {
 }
 
 static void print_audit(const json_t *tree) {
+        char at[64], sale[64], verb[64], actor[64];
         size_t i;
         json_t *row;
         json_array_foreach(json_object_get(tree, "audit"), i, row) {
-                char *dump = json_dumps(row, JSON_COMPACT);
-                printf("%s\n", dump ? dump : "");
-                free(dump);
+                char *detail = json_dumps(json_object_get(row, "detail"), JSON_COMPACT);
+                printf("%-26s %-24s %-8s %-10s %s\n", text_of(row, "at", at),
+                       text_of(row, "sale", sale), text_of(row, "verb", verb),
+                       text_of(row, "actor", actor), detail ? detail : "");
+                free(detail);
         }
 }
 
