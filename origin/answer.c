@@ -61,8 +61,7 @@ static void add_members(struct json_out *o, const void *context) {
 /* A payer asks about money; that its units are gone is one answer to it, in
  * whatever way they are gone. */
 static enum problem_code payers_code(enum problem_code code) {
-        if (code == PROBLEM_SOLD_OUT_HOLD || code == PROBLEM_ALL_HELD ||
-            code == PROBLEM_NOT_ENOUGH)
+        if (code == PROBLEM_SOLD_OUT_HOLD || code == PROBLEM_ALL_HELD || code == PROBLEM_NOT_ENOUGH)
                 return PROBLEM_HOLD_EXPIRED;
         return code;
 }
@@ -109,16 +108,11 @@ enum org_outcome org_answer_outcome(const struct org_answer *a) {
                 const char *word;
                 enum org_outcome outcome;
         } table[] = {
-                {"created", ORG_OUTCOME_HELD},
-                {"replayed", ORG_OUTCOME_REPLAYED},
-                {"sold_out", ORG_OUTCOME_SOLD_OUT},
-                {"all_held", ORG_OUTCOME_ALL_HELD},
-                {"not_enough", ORG_OUTCOME_NOT_ENOUGH},
-                {"buyer_limit", ORG_OUTCOME_BUYER_LIMIT},
-                {"closed", ORG_OUTCOME_WINDOW},
-                {"not_open", ORG_OUTCOME_WINDOW},
-                {"pass_expired", ORG_OUTCOME_PASS},
-                {"pass_revoked", ORG_OUTCOME_PASS},
+                {"created", ORG_OUTCOME_HELD},          {"replayed", ORG_OUTCOME_REPLAYED},
+                {"sold_out", ORG_OUTCOME_SOLD_OUT},     {"all_held", ORG_OUTCOME_ALL_HELD},
+                {"not_enough", ORG_OUTCOME_NOT_ENOUGH}, {"buyer_limit", ORG_OUTCOME_BUYER_LIMIT},
+                {"closed", ORG_OUTCOME_WINDOW},         {"not_open", ORG_OUTCOME_WINDOW},
+                {"pass_expired", ORG_OUTCOME_PASS},     {"pass_revoked", ORG_OUTCOME_PASS},
                 {"paused", ORG_OUTCOME_PAUSED},
         };
 

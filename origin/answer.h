@@ -10,9 +10,9 @@
 #include "origin/call.h"
 
 struct org_answer {
-        struct span code; /* created, ok, replayed, or a problem's word */
-        struct span body; /* the hold as JSON; p NULL when there is none */
-        int64_t available; /* -1: not known */
+        struct span code;    /* created, ok, replayed, or a problem's word */
+        struct span body;    /* the hold as JSON; p NULL when there is none */
+        int64_t available;   /* -1: not known */
         struct span version; /* "T.N" */
         struct span state;
         struct span hold;

@@ -131,13 +131,13 @@ static bool find_key(struct org_call *c, struct org_ask *a) {
 static bool check_pass(struct org_call *c, struct org_ask *a) {
         struct span pass = http_request_field(&c->x->request, HTTP_FIELD_SLUICE_PASS);
         char sale[64];
+        struct org_pass_ask ask = {sale, a->buyer, a->is_replay};
         enum problem_code code;
 
         if (!c->s->pass_keys || !pass.p)
                 return true;
         (void)snprintf(sale, sizeof(sale), "%.*s", (int)a->sale.len, a->sale.p ? a->sale.p : "");
-        code = org_pass_check(c->s->pass_keys, pass, sale, a->buyer, a->is_replay,
-                              org_service_now_ms(c->s), &a->claims);
+        code = org_pass_check(c->s->pass_keys, pass, &ask, org_service_now_ms(c->s), &a->claims);
         if (code == PROBLEM_CODE_COUNT && a->pass_jti.p &&
             !span_eq(a->pass_jti, span_of(a->claims.jti)))
                 code = PROBLEM_PASS_REQUIRED;

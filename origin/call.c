@@ -164,16 +164,15 @@ void org_call_db_failed(struct org_call *c, enum org_db_outcome outcome) {
                                  "The outcome is not known. Repeat the same request.", NULL, NULL);
                 break;
         case ORG_DB_BUSY:
-                org_call_problem(c, PROBLEM_PAUSED,
-                                 "Too much at once. Repeat the same request.", NULL, NULL);
+                org_call_problem(c, PROBLEM_PAUSED, "Too much at once. Repeat the same request.",
+                                 NULL, NULL);
                 break;
         case ORG_DB_AWAY:
-                org_call_problem(c, PROBLEM_PAUSED, "The database cannot be reached.", NULL,
-                                 NULL);
+                org_call_problem(c, PROBLEM_PAUSED, "The database cannot be reached.", NULL, NULL);
                 break;
         case ORG_DB_VIOLATED:
-                org_call_problem(c, PROBLEM_PAUSED,
-                                 "The item is paused: its numbers broke a rule.", NULL, NULL);
+                org_call_problem(c, PROBLEM_PAUSED, "The item is paused: its numbers broke a rule.",
+                                 NULL, NULL);
                 break;
         case ORG_DB_DONE:
         case ORG_DB_REFUSED:

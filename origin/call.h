@@ -28,14 +28,14 @@ struct org_call {
         bool wants_payment; /* the caller is a payer */
         bool captured;
         uint8_t tries;
-        bool names_end;     /* a PATCH with closes_at */
-        int64_t if_match;   /* ORG_NO_MATCH: none given */
-        char sale[64];      /* what outlives the exchange */
+        bool names_end;   /* a PATCH with closes_at */
+        int64_t if_match; /* ORG_NO_MATCH: none given */
+        char sale[64];    /* what outlives the exchange */
         char tenant[64];
         char item[64];
         char hold[33]; /* hex */
         char actor[65];
-        char *kept;         /* heap, freed with the call; a body to come back to */
+        char *kept; /* heap, freed with the call; a body to come back to */
         size_t kept_len;
 };
 

@@ -6,7 +6,7 @@
 #include "net/json.h"
 
 struct converted {
-        struct converted *next;           /* in order of arrival */
+        struct converted *next; /* in order of arrival */
         struct converted *next_in_bucket;
         uint64_t number;
         int64_t end_ms;
@@ -65,7 +65,9 @@ static struct converted *make(struct span hold, struct span json, uint64_t numbe
 
         if (!e)
                 return NULL;
-        *e = (struct converted){.number = number, .json_len = json.len, .end_ms = end_of(json),
+        *e = (struct converted){.number = number,
+                                .json_len = json.len,
+                                .end_ms = end_of(json),
                                 .bucket = bucket_of(hold)};
         memcpy(e->json, json.p, json.len);
         memcpy(e->json + json.len, hold.p, hold.len);

@@ -7,9 +7,9 @@
 
 #include "origin/call.h"
 
-void org_hold_reserve(struct org_call *c);   /* POST …/items/I/holds, …/orders */
-void org_hold_get(struct org_call *c);       /* GET /v1/holds/H */
-void org_hold_events(struct org_call *c);    /* GET /v1/holds/H/events */
-void org_hold_step(struct org_call *c);      /* POST /v1/holds/H/VERB */
+void org_hold_reserve(struct org_call *c); /* POST …/items/I/holds, …/orders */
+void org_hold_get(struct org_call *c);     /* GET /v1/holds/H */
+void org_hold_events(struct org_call *c);  /* GET /v1/holds/H/events */
+void org_hold_step(struct org_call *c);    /* POST /v1/holds/H/VERB */
 
 #endif

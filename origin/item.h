@@ -7,7 +7,7 @@
 
 #include "origin/call.h"
 
-void org_item_put(struct org_call *c);  /* PUT …/items/I {"total":n} */
+void org_item_put(struct org_call *c); /* PUT …/items/I {"total":n} */
 void org_item_get(struct org_call *c);
 void org_invariant(struct org_call *c); /* GET /v1/invariant */
 

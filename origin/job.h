@@ -14,13 +14,13 @@ struct org_job {
         int32_t at[ORG_PARAMS_MAX]; /* into text; -1: null */
         char *text;
         size_t len, cap;
-        bool broken;   /* out of memory or too large: never sent */
-        unsigned tries; /* failed ones that may be repeated */
+        bool broken;           /* out of memory or too large: never sent */
+        unsigned tries;        /* failed ones that may be repeated */
         int64_t give_up_at_ms; /* waiting for a connection */
         org_job_done *done;
         void *user;
         struct org_db *db;
-        struct org_job *next; /* in the queue of its lane */
+        struct org_job *next;    /* in the queue of its lane */
         struct loop_timer again; /* until the next try */
 };
 

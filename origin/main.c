@@ -169,8 +169,7 @@ int main(int argc, char **argv) {
         conf_faults_fini(&faults);
         r = log_init(p.conf->log.level, p.conf->log.file);
         if (r < 0) {
-                fprintf(stderr, "sluice-origin: log.file %s: %s\n", p.conf->log.file,
-                        strerror(-r));
+                fprintf(stderr, "sluice-origin: log.file %s: %s\n", p.conf->log.file, strerror(-r));
                 code = EXIT_USAGE_OR_CONF;
         } else if (wish.check) {
                 conf_print_origin(p.conf, stdout);

@@ -5,8 +5,8 @@
 #define TEXT_MAX ((size_t)256 << 10)
 #define US_PER_S 1e6
 
-static void one(struct metrics_out *o, const char *name, enum metrics_type type,
-                const char *help, uint64_t value) {
+static void one(struct metrics_out *o, const char *name, enum metrics_type type, const char *help,
+                uint64_t value) {
         metrics_family(o, name, type, help);
         metrics_sample(o, name, NULL, 0, value);
 }
@@ -65,8 +65,8 @@ static void write_db(struct metrics_out *o, const struct org_db *db) {
         }
         one(o, "sluice_query_retries_total", METRICS_COUNTER,
             "Deadlocks and serialization failures tried again.", metrics_read(&n->retries));
-        one(o, "sluice_query_unknown_total", METRICS_COUNTER,
-            "Queries sent and never answered.", metrics_read(&n->unknown));
+        one(o, "sluice_query_unknown_total", METRICS_COUNTER, "Queries sent and never answered.",
+            metrics_read(&n->unknown));
         one(o, "sluice_query_refused_total", METRICS_COUNTER,
             "Queries refused because too many waited.", metrics_read(&n->refused_full));
         one(o, "sluice_pool_connects_total", METRICS_COUNTER, "Connections made.",

@@ -12,10 +12,16 @@
 #define ORG_PASS_LEEWAY_MS 2000
 #define ORG_PASS_REPLAY_MS 600000 /* a spent or expired pass may repeat this long */
 
-/* `sale` and `buyer` must be the pass's own. PROBLEM_CODE_COUNT: it is good,
- * with its claims; else the refusal. */
-enum problem_code org_pass_check(const struct jwt_keys *keys, struct span pass, const char *sale,
-                                 struct span buyer, bool is_replay, int64_t now_ms,
+/* Whose pass it must be. */
+struct org_pass_ask {
+        const char *sale;
+        struct span buyer;
+        bool is_replay; /* only an existing key is answered */
+};
+
+/* PROBLEM_CODE_COUNT: it is good, with its claims; else the refusal. */
+enum problem_code org_pass_check(const struct jwt_keys *keys, struct span pass,
+                                 const struct org_pass_ask *ask, int64_t now_ms,
                                  struct jwt_claims *claims);
 
 #endif

@@ -5,12 +5,12 @@
 #include "net/random.h"
 #include "origin/pool_conn.h"
 
-#define TRIES_MAX 2        /* again after a deadlock or serialization failure */
-#define TRY_AGAIN_MS 10    /* times the tries, with jitter */
-#define TICK_MS 20         /* how exact give-up times are */
-#define LATE_MS 500        /* past the server's own statement timeout */
-#define AWAY_WAIT_MS 200   /* a lost connection may be back by then */
-#define EASY_DEPTH 4       /* fill one connection this far before the next */
+#define TRIES_MAX 2      /* again after a deadlock or serialization failure */
+#define TRY_AGAIN_MS 10  /* times the tries, with jitter */
+#define TICK_MS 20       /* how exact give-up times are */
+#define LATE_MS 500      /* past the server's own statement timeout */
+#define AWAY_WAIT_MS 200 /* a lost connection may be back by then */
+#define EASY_DEPTH 4     /* fill one connection this far before the next */
 
 struct lane {
         struct org_job *first, **last;
@@ -118,8 +118,7 @@ static void on_dispatch(struct loop_defer *d) {
                 struct org_conn *c;
 
                 while (l->first && (l->first->broken || db->is_closing))
-                        answer_bare(lane_pop(db, l),
-                                    db->is_closing ? ORG_DB_AWAY : ORG_DB_BUSY);
+                        answer_bare(lane_pop(db, l), db->is_closing ? ORG_DB_AWAY : ORG_DB_BUSY);
                 while (l->first && (c = choose(db, (enum org_lane)i)))
                         org_conn_send(c, lane_pop(db, l));
         }
@@ -203,15 +202,15 @@ static void on_again(struct loop_timer *t) {
 static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *r) {
         const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
 
-        if (!s || (strcmp(s, "40P01") != 0 && strcmp(s, "40001") != 0) ||
-            job->tries >= TRIES_MAX || db->is_closing)
+        if (!s || (strcmp(s, "40P01") != 0 && strcmp(s, "40001") != 0) || job->tries >= TRIES_MAX ||
+            db->is_closing)
                 return false;
         job->tries++;
         metrics_add(&db->counters.retries, 1);
         db->resting++;
         loop_timer_init(db->loop, &job->again, on_again);
-        loop_timer_start(&job->again, (int64_t)random_fast_jitter(
-                                              &db->random, TRY_AGAIN_MS * job->tries, 80));
+        loop_timer_start(&job->again,
+                         (int64_t)random_fast_jitter(&db->random, TRY_AGAIN_MS * job->tries, 80));
         return true;
 }
 
@@ -235,8 +234,7 @@ static void tell(struct org_db *db, const struct org_job *job, const PGresult *r
         }
 }
 
-static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
-                      int64_t took_us) {
+static void on_result(struct org_conn *c, struct org_job *job, PGresult *result, int64_t took_us) {
         struct org_db *db = c->db;
         struct org_reply reply = {.took_us = took_us, .result = result};
         const char *code, *detail;
@@ -289,7 +287,8 @@ static void on_state(struct org_conn *c, const char *why) {
         db->was_ready = false;
         if (c->schema_missing && !db->told_schema) {
                 db->told_schema = true;
-                log_event(LOG_ERROR, "database", "no schema of this version: run "
+                log_event(LOG_ERROR, "database",
+                          "no schema of this version: run "
                           "`sluice-origin -c FILE --init`; trying again until it is there");
         } else if (!c->schema_missing && !db->told_away) {
                 db->told_away = true;
@@ -350,7 +349,7 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
                 return -ENOMEM;
         for (size_t i = 0; i < conf->database.connections; i++) {
                 r = org_conn_init(&db->conns[i], db, l, conf,
-                                   lane_of(i, conf->database.connections), &hooks);
+                                  lane_of(i, conf->database.connections), &hooks);
                 if (r < 0)
                         return r;
                 db->n_conns++;

@@ -13,16 +13,16 @@ static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan"}
 
 /* Ours on every connection, whatever the server's defaults are. Small tables
  * look cheap to scan and plans outlive their size, hence enable_seqscan. */
-#define SETTINGS \
-        "/* sluice settings */ select set_config('default_transaction_isolation', " \
-        "'read committed', false), set_config('statement_timeout', $1, false), " \
-        "set_config('lock_timeout', $2, false), set_config('enable_seqscan', $3, false), " \
-        "set_config('jit', 'off', false), set_config('timezone', 'UTC', false), " \
-        "set_config('datestyle', 'ISO', false), set_config('sluice.prefix', $4, false), " \
-        "set_config('sluice.timeline', ('x' || substr(pg_walfile_name(" \
+#define SETTINGS                                                                                   \
+        "/* sluice settings */ select set_config('default_transaction_isolation', "                \
+        "'read committed', false), set_config('statement_timeout', $1, false), "                   \
+        "set_config('lock_timeout', $2, false), set_config('enable_seqscan', $3, false), "         \
+        "set_config('jit', 'off', false), set_config('timezone', 'UTC', false), "                  \
+        "set_config('datestyle', 'ISO', false), set_config('sluice.prefix', $4, false), "          \
+        "set_config('sluice.timeline', ('x' || substr(pg_walfile_name("                            \
         "pg_current_wal_lsn()), 1, 8))::bit(32)::int::text, false)"
-#define SCHEMA \
-        "/* sluice schema */ select 1 / coalesce((max(version) = $1::int)::int, 0) " \
+#define SCHEMA                                                                                     \
+        "/* sluice schema */ select 1 / coalesce((max(version) = $1::int)::int, 0) "               \
         "from sluice.schema_version"
 #define SCAN_TIMEOUT_MS 60000
 
@@ -186,10 +186,9 @@ static bool take_setup(struct org_conn *c, PGresult *r) {
                 return true;
         default:
                 /* No such table, schema or function; or another version: 1/0. */
-                c->schema_missing = state && (strcmp(state, "42P01") == 0 ||
-                                              strcmp(state, "3F000") == 0 ||
-                                              strcmp(state, "42883") == 0 ||
-                                              strcmp(state, "22012") == 0);
+                c->schema_missing =
+                        state && (strcmp(state, "42P01") == 0 || strcmp(state, "3F000") == 0 ||
+                                  strcmp(state, "42883") == 0 || strcmp(state, "22012") == 0);
                 (void)snprintf(why, sizeof(why), "%s",
                                c->schema_missing ? "the schema is missing or of another version"
                                                  : PQresultErrorMessage(r));
@@ -295,8 +294,8 @@ void org_conn_send(struct org_conn *c, struct org_job *job) {
                 c->head_since_us = loop_clock_us();
         c->ring[(c->head + c->count) % c->cap] = job;
         c->count++;
-        sent = PQsendQueryPrepared(c->pg, org_queries[job->query].tag, job->n_params, values,
-                                   NULL, NULL, 0) &&
+        sent = PQsendQueryPrepared(c->pg, org_queries[job->query].tag, job->n_params, values, NULL,
+                                   NULL, 0) &&
                PQpipelineSync(c->pg);
         if (!sent)
                 org_conn_drop(c, PQerrorMessage(c->pg));
@@ -305,8 +304,8 @@ void org_conn_send(struct org_conn *c, struct org_job *job) {
 }
 
 int org_conn_init(struct org_conn *c, struct org_db *db, struct loop *l,
-                   const struct conf_origin *conf, enum org_lane lane,
-                   const struct org_conn_hooks *hooks) {
+                  const struct conf_origin *conf, enum org_lane lane,
+                  const struct org_conn_hooks *hooks) {
         *c = (struct org_conn){
                 .db = db,
                 .loop = l,

@@ -45,19 +45,19 @@ struct org_conn {
         PGconn *pg;
         struct loop_io io;
         bool io_is_set;
-        struct loop_timer timer;  /* connecting: give up; DOWN: try again */
+        struct loop_timer timer; /* connecting: give up; DOWN: try again */
         int64_t backoff_ms;
         bool schema_missing;
-        unsigned setup_left;      /* syncs of the setup still to come */
-        struct org_job **ring;    /* sent, oldest first */
+        unsigned setup_left;   /* syncs of the setup still to come */
+        struct org_job **ring; /* sent, oldest first */
         size_t head, count, cap;
-        PGresult *result;         /* the head's, until its sync */
-        int64_t head_since_us;    /* when the head had the server to itself */
+        PGresult *result;      /* the head's, until its sync */
+        int64_t head_since_us; /* when the head had the server to itself */
 };
 
 NET_MUST int org_conn_init(struct org_conn *c, struct org_db *db, struct loop *l,
-                            const struct conf_origin *conf, enum org_lane lane,
-                            const struct org_conn_hooks *hooks);
+                           const struct conf_origin *conf, enum org_lane lane,
+                           const struct org_conn_hooks *hooks);
 void org_conn_fini(struct org_conn *c);
 /* First call and each retry. */
 void org_conn_start(struct org_conn *c);

@@ -9,20 +9,18 @@
 /* One --init at a time; the number is ours alone ("sluice" as bytes). */
 #define LOCK "select pg_advisory_xact_lock(126931195519845)"
 #define SETTLE "set local client_min_messages = warning; set local lock_timeout = '10s'"
-#define MARK \
-        "insert into sluice.schema_version (version) values ($1::int) " \
+#define MARK                                                                                       \
+        "insert into sluice.schema_version (version) values ($1::int) "                            \
         "on conflict (version) do nothing"
 /* A newer program's tables are not ours to touch. */
-#define NEWER \
-        "select coalesce(max(version), 0) > $1::int from sluice.schema_version"
+#define NEWER "select coalesce(max(version), 0) > $1::int from sluice.schema_version"
 
 static int fail(PGconn *pg, PGresult *r, const char *doing) {
         const char *why = r ? PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY) : NULL;
 
         if (!why || !why[0])
                 why = PQerrorMessage(pg);
-        fprintf(stderr, "sluice-origin: database, %s: %.*s\n", doing,
-                (int)strcspn(why, "\n"), why);
+        fprintf(stderr, "sluice-origin: database, %s: %.*s\n", doing, (int)strcspn(why, "\n"), why);
         PQclear(r);
         return 1;
 }
@@ -63,8 +61,7 @@ static int migrate(PGconn *pg) {
                 return 1;
         }
         if (run(pg, org_sql_stock, "making functions") != 0 ||
-            run(pg, org_sql_sales, "making functions") != 0 ||
-            ask_version(pg, MARK, &newer) != 0)
+            run(pg, org_sql_sales, "making functions") != 0 || ask_version(pg, MARK, &newer) != 0)
                 return 1;
         return run(pg, "commit", "committing");
 }

@@ -19,36 +19,35 @@ enum org_lane {
         ORG_LANE_COUNT,
 };
 
-#define ORG_QUERY_TABLE(X) \
-        X(RESERVE, "reserve", STOCK, 14, \
-          "select * from sluice_api.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)") \
-        X(RESERVE_ORDER, "order", STOCK, 13, \
-          "select * from sluice_api.reserve_order($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)") \
-        X(CONFIRM, "confirm", STOCK, 3, "select * from sluice_api.confirm($1,$2,$3)") \
-        X(STEP, "step", STOCK, 3, "select * from sluice_api.step($1,$2,$3)") \
-        X(EXTEND, "extend", STOCK, 2, "select * from sluice_api.extend($1,$2)") \
-        X(EXPIRE, "expire", STOCK, 1, "select * from sluice_api.expire($1)") \
-        X(HOLD_GET, "hold_get", STOCK, 1, "select sluice_api.hold_get($1)") \
-        X(HOLD_EVENTS, "hold_events", STOCK, 1, "select sluice_api.hold_events($1)") \
-        X(ITEM_PUT, "item_put", STOCK, 4, "select * from sluice_api.item_put($1,$2,$3,$4)") \
-        X(ITEM_GET, "item_get", STOCK, 2, "select sluice_api.item_json($1,$2)") \
-        X(ITEM_PAUSE, "item_pause", STOCK, 4, "select sluice_api.item_pause($1,$2,$3,$4)") \
-        X(SALE_PUT, "sale_put", SALES, 6, \
-          "select * from sluice_api.sale_put($1,$2,$3,$4,$5,$6)") \
-        X(SALE_SPEC, "sale_spec", SALES, 1, "select * from sluice_api.sale_spec($1)") \
-        X(SALE_GET, "sale_get", SALES, 1, "select * from sluice_api.sale_get($1)") \
-        X(SALE_LIST, "sale_list", SALES, 0, "select sluice_api.sale_list()") \
-        X(SALE_VERB, "sale_verb", SALES, 6, \
-          "select * from sluice_api.sale_verb($1,$2,$3,$4,$5,$6)") \
-        X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)") \
-        X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)") \
+#define ORG_QUERY_TABLE(X)                                                                         \
+        X(RESERVE, "reserve", STOCK, 14,                                                           \
+          "select * from sluice_api.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)")      \
+        X(RESERVE_ORDER, "order", STOCK, 13,                                                       \
+          "select * from sluice_api.reserve_order($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)")    \
+        X(CONFIRM, "confirm", STOCK, 3, "select * from sluice_api.confirm($1,$2,$3)")              \
+        X(STEP, "step", STOCK, 3, "select * from sluice_api.step($1,$2,$3)")                       \
+        X(EXTEND, "extend", STOCK, 2, "select * from sluice_api.extend($1,$2)")                    \
+        X(EXPIRE, "expire", STOCK, 1, "select * from sluice_api.expire($1)")                       \
+        X(HOLD_GET, "hold_get", STOCK, 1, "select sluice_api.hold_get($1)")                        \
+        X(HOLD_EVENTS, "hold_events", STOCK, 1, "select sluice_api.hold_events($1)")               \
+        X(ITEM_PUT, "item_put", STOCK, 4, "select * from sluice_api.item_put($1,$2,$3,$4)")        \
+        X(ITEM_GET, "item_get", STOCK, 2, "select sluice_api.item_json($1,$2)")                    \
+        X(ITEM_PAUSE, "item_pause", STOCK, 4, "select sluice_api.item_pause($1,$2,$3,$4)")         \
+        X(SALE_PUT, "sale_put", SALES, 6, "select * from sluice_api.sale_put($1,$2,$3,$4,$5,$6)")  \
+        X(SALE_SPEC, "sale_spec", SALES, 1, "select * from sluice_api.sale_spec($1)")              \
+        X(SALE_GET, "sale_get", SALES, 1, "select * from sluice_api.sale_get($1)")                 \
+        X(SALE_LIST, "sale_list", SALES, 0, "select sluice_api.sale_list()")                       \
+        X(SALE_VERB, "sale_verb", SALES, 6,                                                        \
+          "select * from sluice_api.sale_verb($1,$2,$3,$4,$5,$6)")                                 \
+        X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)")              \
+        X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
         X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")
 
 enum org_query {
 #define X(id, tag, lane, n, text) ORG_Q_##id,
         ORG_QUERY_TABLE(X)
 #undef X
-        ORG_QUERY_COUNT,
+                ORG_QUERY_COUNT,
 };
 
 #define ORG_PARAMS_MAX 14

@@ -98,8 +98,8 @@ static void route_tenant(struct org_route *r, const struct span *part, size_t n)
 
 /* /v1/sales[/S[/VERB]] */
 static void route_sale(struct org_route *r, const struct span *part, size_t n) {
-        static const char *const verbs[] = {"open", "pause", "resume", "close", "reset", "revoke",
-                                            NULL};
+        static const char *const verbs[] = {"open",  "pause",  "resume", "close",
+                                            "reset", "revoke", NULL};
 
         if (n == 2)
                 r->resource = ORG_SALES;
@@ -120,8 +120,7 @@ static void route_sale(struct org_route *r, const struct span *part, size_t n) {
 
 /* /v1/holds/H[/VERB] */
 static void route_hold(struct org_route *r, const struct span *part, size_t n) {
-        static const char *const verbs[] = {"extend", "confirm", "release", "cancel", "ship",
-                                            NULL};
+        static const char *const verbs[] = {"extend", "confirm", "release", "cancel", "ship", NULL};
 
         if (n == 3)
                 r->resource = ORG_HOLD;
@@ -153,8 +152,8 @@ struct org_route org_route_of(struct span path) {
                 r.resource = ORG_READYZ;
         else if (span_eq(path, SPAN("/metrics")))
                 r.resource = ORG_METRICS;
-        if (r.resource != ORG_OUTSIDE || !(span_starts(path, SPAN("/v1/")) ||
-                                           span_eq(path, SPAN("/v1"))))
+        if (r.resource != ORG_OUTSIDE ||
+            !(span_starts(path, SPAN("/v1/")) || span_eq(path, SPAN("/v1"))))
                 return r;
         r.resource = ORG_UNKNOWN;
         n = split(path, part);

@@ -36,8 +36,8 @@ enum org_resource {
 struct org_route {
         enum org_resource resource;
         struct span tenant, item, sale, hold, verb;
-        struct span query;  /* behind "?", p NULL when there is none */
-        const char *field;  /* MALFORMED: the name of the bad part */
+        struct span query; /* behind "?", p NULL when there is none */
+        const char *field; /* MALFORMED: the name of the bad part */
         const char *expected;
 };
 
@@ -48,7 +48,8 @@ bool org_sale_name_is_good(struct span name);
 /* Tenants and items: [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 bool org_stock_name_is_good(struct span name);
 #define ORG_SALE_NAME_EXPECTED "expected 1..63 of a-z, 0-9 and -, no - first"
-#define ORG_STOCK_NAME_EXPECTED "expected 1..63 of A-Z, a-z, 0-9, . _ and -, first a letter or digit"
+#define ORG_STOCK_NAME_EXPECTED                                                                    \
+        "expected 1..63 of A-Z, a-z, 0-9, . _ and -, first a letter or digit"
 
 /* The value of `name` in a query; p NULL when it is not there. */
 struct span org_query_value(struct span query, struct span name);

@@ -26,8 +26,8 @@ static void tell_refusal(struct org_call *c, const struct org_reply *r) {
         char detail[160];
 
         if (span_eq(code, SPAN("not_found")) && c->item[0]) {
-                (void)snprintf(detail, sizeof(detail), "There is no item %s of tenant %s.",
-                               c->item, c->tenant);
+                (void)snprintf(detail, sizeof(detail), "There is no item %s of tenant %s.", c->item,
+                               c->tenant);
                 org_call_problem(c, PROBLEM_NOT_FOUND, detail, NULL, NULL);
         } else if (span_eq(code, SPAN("not_found"))) {
                 org_call_problem(c, PROBLEM_NOT_FOUND, "There is no such sale.", NULL, NULL);
@@ -40,8 +40,8 @@ static void tell_refusal(struct org_call *c, const struct org_reply *r) {
                                  "Tenant and item stay: the sale has holds already.", add_version,
                                  &version);
         } else {
-                org_call_problem(c, PROBLEM_CONFLICT, "The sale has another version.",
-                                 add_version, &version);
+                org_call_problem(c, PROBLEM_CONFLICT, "The sale has another version.", add_version,
+                                 &version);
         }
 }
 
@@ -186,8 +186,8 @@ static void on_read_for_patch(void *user, const struct org_reply *r) {
         else if (!kept.p)
                 org_call_problem(c, PROBLEM_NOT_FOUND, "There is no such sale.", NULL, NULL);
         else if (c->if_match != ORG_NO_MATCH && c->if_match != version)
-                org_call_problem(c, PROBLEM_CONFLICT, "The sale has another version.",
-                                 add_version, &version);
+                org_call_problem(c, PROBLEM_CONFLICT, "The sale has another version.", add_version,
+                                 &version);
         else
                 lay_over(c, kept, version);
 }
@@ -247,8 +247,8 @@ static void on_list(void *user, const struct org_reply *r) {
                 return;
         }
         buf_init(&body, LIST_MAX);
-        if (buf_append(&body, "{\"sales\":", 9) == 0 &&
-            buf_append(&body, text.p, text.len) == 0 && buf_append(&body, "}", 1) == 0)
+        if (buf_append(&body, "{\"sales\":", 9) == 0 && buf_append(&body, text.p, text.len) == 0 &&
+            buf_append(&body, "}", 1) == 0)
                 org_call_json(c, 200, buf_span(&body));
         else
                 org_call_problem(c, PROBLEM_INTERNAL, NULL, NULL, NULL);

@@ -141,8 +141,8 @@ static void read_names(struct org_sale *s, struct json_body *b, enum json_need n
 
 /* What GET shows and nobody sets: a document may come back as it went out. */
 static void skip_shown(struct json_body *b) {
-        static const char *const shown[] = {"sale",   "state", "round",   "version",  "paused",
-                                            "hard",   "closed", "changed", "paused_at"};
+        static const char *const shown[] = {"sale", "state",  "round",   "version",  "paused",
+                                            "hard", "closed", "changed", "paused_at"};
 
         for (size_t i = 0; i < NET_COUNT_OF(shown); i++)
                 if (json_read_has(b, shown[i]) && b->asked_count < JSON_FIELDS_MAX)

@@ -17,20 +17,20 @@
 #define ORG_SALE_TEXT_MAX 32768
 
 struct org_sale {
-        struct span tenant, item; /* item: p NULL when it has none */
+        struct span tenant, item;                          /* item: p NULL when it has none */
         int64_t opens_at_ms, prequeue_at_ms, closes_at_ms; /* JSON_NO_TIME: null */
-        int queue;           /* fifo draw random passthrough reject */
-        double overbook;     /* 1..2 */
-        int64_t rate_per_minute, max_active; /* 0: none */
+        int queue;                                         /* fifo draw random passthrough reject */
+        double overbook;                                   /* 1..2 */
+        int64_t rate_per_minute, max_active;               /* 0: none */
         int64_t per_account;
         int64_t hold_seconds, extend_seconds, first_use_seconds, pass_seconds, skip_seconds,
                 forget_seconds;
-        const json_t *match, *bypass; /* NULL: none */
+        const json_t *match, *bypass;                          /* NULL: none */
         struct span upstream, pages, login_url, beacon_source; /* p NULL: null */
-        int identity;   /* account guest */
-        int guest_work; /* none auto */
-        int store_loss; /* hold trickle */
-        int left;       /* hidden exact few */
+        int identity;                                          /* account guest */
+        int guest_work;                                        /* none auto */
+        int store_loss;                                        /* hold trickle */
+        int left;                                              /* hidden exact few */
         bool names_end; /* the last body read had `closes_at` */
 };
 

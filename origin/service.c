@@ -54,24 +54,15 @@ static const struct endpoint {
         enum http_method method;
         void (*handle)(struct org_call *c);
 } endpoints[] = {
-        {ORG_HEALTHZ, HTTP_GET, healthz},
-        {ORG_READYZ, HTTP_GET, readyz},
-        {ORG_METRICS, HTTP_GET, org_metrics_get},
-        {ORG_SNAPSHOT, HTTP_GET, org_snapshot_get},
-        {ORG_INVARIANT, HTTP_GET, org_invariant},
-        {ORG_ITEM, HTTP_GET, org_item_get},
-        {ORG_ITEM, HTTP_PUT, org_item_put},
-        {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
-        {ORG_ORDERS, HTTP_POST, org_hold_reserve},
-        {ORG_SALES, HTTP_GET, org_sale_list},
-        {ORG_SALE, HTTP_GET, org_sale_get},
-        {ORG_SALE, HTTP_PUT, org_sale_put},
-        {ORG_SALE, HTTP_PATCH, org_sale_patch},
-        {ORG_SALE_VERB, HTTP_POST, org_sale_verb},
-        {ORG_SALE_AUDIT, HTTP_GET, org_sale_audit},
-        {ORG_HOLD, HTTP_GET, org_hold_get},
-        {ORG_HOLD_VERB, HTTP_POST, org_hold_step},
-        {ORG_HOLD_EVENTS, HTTP_GET, org_hold_events},
+        {ORG_HEALTHZ, HTTP_GET, healthz},           {ORG_READYZ, HTTP_GET, readyz},
+        {ORG_METRICS, HTTP_GET, org_metrics_get},   {ORG_SNAPSHOT, HTTP_GET, org_snapshot_get},
+        {ORG_INVARIANT, HTTP_GET, org_invariant},   {ORG_ITEM, HTTP_GET, org_item_get},
+        {ORG_ITEM, HTTP_PUT, org_item_put},         {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
+        {ORG_ORDERS, HTTP_POST, org_hold_reserve},  {ORG_SALES, HTTP_GET, org_sale_list},
+        {ORG_SALE, HTTP_GET, org_sale_get},         {ORG_SALE, HTTP_PUT, org_sale_put},
+        {ORG_SALE, HTTP_PATCH, org_sale_patch},     {ORG_SALE_VERB, HTTP_POST, org_sale_verb},
+        {ORG_SALE_AUDIT, HTTP_GET, org_sale_audit}, {ORG_HOLD, HTTP_GET, org_hold_get},
+        {ORG_HOLD_VERB, HTTP_POST, org_hold_step},  {ORG_HOLD_EVENTS, HTTP_GET, org_hold_events},
 };
 
 static const struct endpoint *find(enum org_resource resource, enum http_method method,
@@ -240,9 +231,11 @@ static int read_keys(struct org_service *s) {
 }
 
 int org_service_open(struct org_service *s, struct loop *l, const struct conf_origin *conf) {
-        struct http_server_conf http = {.http11 = true, .keep_unknown = true,
+        struct http_server_conf http = {.http11 = true,
+                                        .keep_unknown = true,
                                         .limits = limits_of(&conf->limits),
-                                        .on_request = on_request, .owner = s};
+                                        .on_request = on_request,
+                                        .owner = s};
         int r;
 
         *s = (struct org_service){.loop = l, .conf = conf};

@@ -18,36 +18,36 @@ struct org_snapshot;
 struct org_expiry;
 
 /* What became of attempts to hold. */
-#define ORG_OUTCOME_TABLE(X) \
-        X(HELD, "held") \
-        X(REPLAYED, "replayed") \
-        X(SOLD_OUT, "sold_out") \
-        X(ALL_HELD, "all_held") \
-        X(NOT_ENOUGH, "not_enough") \
-        X(BUYER_LIMIT, "buyer_limit") \
-        X(WINDOW, "window") \
-        X(PASS, "pass") \
-        X(PAUSED, "paused") \
-        X(UNKNOWN, "unknown") \
+#define ORG_OUTCOME_TABLE(X)                                                                       \
+        X(HELD, "held")                                                                            \
+        X(REPLAYED, "replayed")                                                                    \
+        X(SOLD_OUT, "sold_out")                                                                    \
+        X(ALL_HELD, "all_held")                                                                    \
+        X(NOT_ENOUGH, "not_enough")                                                                \
+        X(BUYER_LIMIT, "buyer_limit")                                                              \
+        X(WINDOW, "window")                                                                        \
+        X(PASS, "pass")                                                                            \
+        X(PAUSED, "paused")                                                                        \
+        X(UNKNOWN, "unknown")                                                                      \
         X(REFUSED, "refused")
 
 enum org_outcome {
 #define X(id, word) ORG_OUTCOME_##id,
         ORG_OUTCOME_TABLE(X)
 #undef X
-        ORG_OUTCOME_COUNT,
+                ORG_OUTCOME_COUNT,
 };
 
 struct org_metrics {
         struct metrics_counter holds[ORG_OUTCOME_COUNT];
-        struct metrics_counter expired;           /* taken back, by whomever */
-        struct metrics_counter violations;        /* of the last look at the invariant */
+        struct metrics_counter expired;    /* taken back, by whomever */
+        struct metrics_counter violations; /* of the last look at the invariant */
         struct metrics_histogram hold_to_confirm;
-        struct metrics_histogram lock_wait;       /* for the item's row */
-        struct metrics_histogram lock_held;       /* from then to the answer */
-        struct metrics_counter snapshots;         /* computed */
-        struct metrics_counter snapshot_answers;  /* given out */
-        struct metrics_counter pages;             /* of the demo shop */
+        struct metrics_histogram lock_wait;      /* for the item's row */
+        struct metrics_histogram lock_held;      /* from then to the answer */
+        struct metrics_counter snapshots;        /* computed */
+        struct metrics_counter snapshot_answers; /* given out */
+        struct metrics_counter pages;            /* of the demo shop */
 };
 
 struct org_service {

@@ -11,8 +11,8 @@
 
 #define BODY_MAX ((size_t)64 << 20)
 #define PART_MAX ((size_t)16 << 20)
-#define TOUCH_GAP_MS 15     /* between two readings, however much is written */
-#define STALE_MS 1000       /* older than this is no answer */
+#define TOUCH_GAP_MS 15 /* between two readings, however much is written */
+#define STALE_MS 1000   /* older than this is no answer */
 #define DIGEST_MAX 48
 
 enum part { PART_SALES, PART_ITEMS, PART_REVOCATIONS, PART_COUNT };
@@ -20,20 +20,20 @@ enum column { COL_KIND, COL_A, COL_B, COL_C, COL_NOW, COL_DUE, COL_CURSOR };
 
 struct waiter {
         struct org_call *call;
-        int64_t until_ms;   /* monotonic */
+        int64_t until_ms; /* monotonic */
         int64_t came_ms;
-        uint64_t after;     /* snapshot number; 0: everything */
+        uint64_t after; /* snapshot number; 0: everything */
         struct waiter *next;
 };
 
 struct org_snapshot {
         struct org_service *s;
-        uint64_t run;       /* this run of the origin: what digests begin with */
-        uint64_t number;    /* of the newest; 0: none yet */
+        uint64_t run;    /* this run of the origin: what digests begin with */
+        uint64_t number; /* of the newest; 0: none yet */
         struct buf parts[PART_COUNT];
         struct org_converted converted;
-        char cursor[24];    /* database transactions seen; "" none */
-        int64_t read_at_ms; /* monotonic; when the newest was asked for */
+        char cursor[24];     /* database transactions seen; "" none */
+        int64_t read_at_ms;  /* monotonic; when the newest was asked for */
         int64_t next_due_ms; /* the database's clock; 0: none */
         bool is_reading, is_touched;
         struct waiter *waiters;
@@ -63,8 +63,9 @@ static void write_head(const struct org_snapshot *n, bool unchanged, bool whole,
                        "{\"now\":%" PRId64 ",\"digest\":\"%016" PRIx64 ".%" PRIu64
                        "\",\"unchanged\":%s%s",
                        org_service_now_ms(n->s), n->run, n->number, unchanged ? "true" : "false",
-                       unchanged ? "}" : whole ? ",\"converted_whole\":true"
-                                               : ",\"converted_whole\":false");
+                       unchanged ? "}"
+                       : whole   ? ",\"converted_whole\":true"
+                                 : ",\"converted_whole\":false");
 }
 
 static int write_body(const struct org_snapshot *n, uint64_t after, struct buf *out) {
@@ -281,8 +282,11 @@ void org_snapshot_get(struct org_call *c) {
                 org_call_problem(c, PROBLEM_UNAVAILABLE, NULL, NULL, NULL);
                 return;
         }
-        *w = (struct waiter){.call = c, .until_ms = now_ms + wait_ms, .came_ms = now_ms,
-                             .after = after, .next = n->waiters};
+        *w = (struct waiter){.call = c,
+                             .until_ms = now_ms + wait_ms,
+                             .came_ms = now_ms,
+                             .after = after,
+                             .next = n->waiters};
         n->waiters = w;
         n->n_waiters++;
         if (is_fresh(n, now_ms))

@@ -56,7 +56,7 @@ def test_database_stopped_and_started(make_origin):
     origin.stop_database()
     assert_problem(origin.reserve(item), 503, "paused")
     assert origin.api.get("/readyz").status == 503 and origin.api.get("/healthz").status == 200
-    time.sleep(1)
+    wait_until(lambda: origin.metric("sluice_pool_drops_total") > 24, 10, "three rounds of tries")
     away = [line for line in origin.errors() if "cannot be reached" in line["event"]]
     assert len(away) == 1, origin.errors()
     origin.stack.postgres.start()

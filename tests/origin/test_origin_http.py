@@ -219,7 +219,7 @@ def test_sigterm_answers_what_is_open_and_ends(make_origin):
     thread = threading.Thread(
         target=lambda: answers.append(origin.snapshot(after=digest, wait=20000)))
     thread.start()
-    time.sleep(0.3)
+    wait_until(lambda: origin.metric("sluice_snapshot_waiters") == 1, 5, "a caller waits")
     began = time.monotonic()
     origin.stack.origin_process.signal(signal.SIGTERM)
     thread.join(10)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from conftest import assert_problem
+from run.process import wait_until
 
 SALE = {"sale", "tenant", "item", "opens_at", "prequeue_at", "closes_at", "queue", "overbook",
         "rate_per_minute", "max_active", "per_account", "hold_seconds", "extend_seconds",
@@ -70,7 +71,7 @@ def test_a_change_ends_the_wait_at_once(origin, change):
     sale = origin.sale(item)
     digest = origin.snapshot().json["digest"]
     waiting = Later(lambda: origin.snapshot(after=digest, wait=20000))
-    time.sleep(0.15)
+    wait_until(lambda: origin.metric("sluice_snapshot_waiters") == 1, 5, "a caller waits")
     {"hold": lambda: origin.hold(item, sale=sale),
      "total": lambda: origin.put_total(item, 9),
      "pause": lambda: origin.operate(sale, "pause"),
@@ -177,7 +178,7 @@ def test_waiting_callers_hear_at_once_that_the_database_is_gone(make_origin):
     origin = make_origin(server=True)
     digest = origin.snapshot().json["digest"]
     waiting = Later(lambda: origin.snapshot(after=digest, wait=20000))
-    time.sleep(0.2)
+    wait_until(lambda: origin.metric("sluice_snapshot_waiters") == 1, 5, "a caller waits")
     origin.stop_database()
     assert_problem(waiting.wait(), 503, "unavailable")
     assert waiting.took < 3
