@@ -212,6 +212,7 @@ void adm_hall_rebuild(struct adm_hall *l) {
 void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out) {
         const struct adm_hall_head *h = l->h;
         struct adm_gate_in in = adm_hall_gate(l, now_ms);
+        uint32_t waiting = h->line.last + h->line.old_known - h->line.gone;
         *out = (struct adm_view){
                 .state = adm_hall_state(l, now_ms),
                 .away = adm_hall_is_away(l, now_ms),
@@ -227,8 +228,8 @@ void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out) {
                 .turns_missed_total = h->turns.missed_total,
                 .joins_total = h->joins_total,
                 .line_full_total = h->line_full_total,
-                .line_waiting = h->line.last + h->line.old_known - h->line.gone,
-                .line_live = h->live,
+                .line_waiting = waiting,
+                .line_live = h->live < waiting ? h->live : waiting, /* of the last tick */
                 .line_invited = h->turns.invited,
                 .last_number = h->line.last,
         };
