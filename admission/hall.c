@@ -205,7 +205,6 @@ void adm_hall_rebuild(struct adm_hall *l) {
         adm_line_rebuild(&l->line, last, h->now_ms);
         count_old(l);
         adm_upkeep_relink(l);
-        h->known = 0;
         adm_notice_write(l, h->now_ms);
 }
 

@@ -100,8 +100,8 @@ struct adm_awake adm_hall_awake(const struct adm_hall *l, int64_t now_ms);
 /* Empties line, book and turns; passes of the old round linger. */
 void adm_hall_wipe(struct adm_hall *l, int64_t now_ms);
 
-/* Counters from entries, after their last holder died. Nobody is admitted
- * until the next snapshot. */
+/* Counters from entries, after their last holder died. Stock that was being
+ * written is unknown then, and nobody admitted until it is told again. */
 void adm_hall_rebuild(struct adm_hall *l);
 
 void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out);
