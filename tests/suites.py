@@ -101,7 +101,7 @@ def unit():
 
 def integration():
     make_asan()
-    return pytest("tests/scenario", build_folder=ASAN, **SANITIZERS)
+    return pytest("tests/scenario", "tests/origin", build_folder=ASAN, **SANITIZERS)
 
 
 def race():

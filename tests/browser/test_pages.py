@@ -10,10 +10,17 @@ SHOTS = os.path.join(BUILD, "screenshots")
 
 
 @pytest.fixture(scope="module")
-def chrome():
+def running_chrome():
     chrome = Chrome()
     yield chrome
     chrome.close()
+
+
+@pytest.fixture
+def chrome(shop, running_chrome):
+    """After `shop`, so that the pages end before the connections are counted."""
+    yield running_chrome
+    running_chrome.close_pages()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Headless Chromium, driven over a pipe by the DevTools protocol."""
 import base64
+import fcntl
 import json
 import os
 import select
@@ -9,21 +10,29 @@ import tempfile
 import time
 
 
+def above_nine(pair):
+    moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 10) for each in pair]
+    for each in pair:
+        os.close(each)
+    return moved
+
+
 class Chrome:
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="sluice-chrome-")
-        to_read, self.to_write = os.pipe()
-        self.to_read, to_write = os.pipe()
-        # The protocol speaks on descriptors 3 and 4 of the browser.
+        # The protocol speaks on descriptors 3 and 4 of the browser; ours are
+        # above 9 so that laying them there overwrites neither.
+        to_read, self.to_write = above_nine(os.pipe())
+        self.to_read, to_write = above_nine(os.pipe())
         self.child = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", "/usr/bin/chromium",
+            ["bash", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "bash", "/usr/bin/chromium",
              "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--ignore-certificate-errors", "--remote-debugging-pipe",
              f"--user-data-dir={self.profile}", "about:blank"],
             pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(to_read), os.close(to_write)
-        self.number, self.buffer, self.events = 0, b"", []
+        self.number, self.buffer, self.events, self.contexts = 0, b"", [], []
 
     def close(self):
         os.close(self.to_write), os.close(self.to_read)
@@ -58,7 +67,15 @@ class Chrome:
         return json.loads(message)
 
     def page(self, **options):
-        return Page(self, **options)
+        page = Page(self, **options)
+        self.contexts.append(page.context)
+        return page
+
+    def close_pages(self):
+        """Ends all pages and their connections."""
+        for context in self.contexts:
+            self.call("Target.disposeBrowserContext", browserContextId=context)
+        self.contexts = []
 
 
 class Page:
@@ -66,8 +83,9 @@ class Page:
 
     def __init__(self, chrome, width=800, height=700, script=True):
         self.chrome = chrome
-        context = chrome.call("Target.createBrowserContext")["browserContextId"]
-        target = chrome.call("Target.createTarget", url="about:blank", browserContextId=context)
+        self.context = chrome.call("Target.createBrowserContext")["browserContextId"]
+        target = chrome.call("Target.createTarget", url="about:blank",
+                             browserContextId=self.context)
         self.session = chrome.call("Target.attachToTarget", targetId=target["targetId"],
                                    flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
