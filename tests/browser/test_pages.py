@@ -56,7 +56,7 @@ def test_waiting_page_shows_the_place_and_enters_by_itself(shop, chrome, gated):
     cookies = page.cookies()
     assert cookies[f"__Host-sluice-{sale}"]["httpOnly"] and cookies[f"__Host-sluice-{sale}"]["secure"]
     assert other.leave().status == 204
-    page.wait("document.title && !document.querySelector('[aria-live],[role=status]')", 60)
+    page.wait("document.querySelector('h1') && !document.querySelector('[aria-live],[role=status]')", 60)
     page.screenshot(f"{SHOTS}/inside.png")
     assert f"__Host-sluice-pass-{sale}" in page.cookies()
 
@@ -68,7 +68,7 @@ def test_waiting_page_works_without_script(shop, chrome, gated):
     page = chrome.page(script=False)
     page.go(url)
     other.leave()
-    page.wait("!document.querySelector('[aria-live],[role=status]')", 90)
+    page.wait("document.querySelector('h1') && !document.querySelector('[aria-live],[role=status]')", 90)
     assert f"__Host-sluice-pass-{sale}" in page.cookies()
 
 
