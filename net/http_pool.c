@@ -18,6 +18,7 @@ struct entry {
         int64_t deadline_at_ms;
         size_t size;
         bool is_second_try;
+        bool is_probe; /* let through while the pool was away */
 };
 
 /* One connection. `is_leaving`: the peer takes no new calls, the open ones
@@ -45,8 +46,8 @@ struct http_pool {
         int64_t backoff_ms;
         uint32_t failed_connects, timeouts; /* in a row */
         bool is_away;
-        bool has_tripped;    /* to go away at the turn's end */
-        struct entry *probe; /* the one call let through while away */
+        bool has_tripped; /* to go away at the turn's end */
+        bool is_deaf;     /* away for want of answers, not of connections */
         int64_t probe_at_ms;
         bool is_freed;
         struct http_pool_stats stats;
@@ -177,10 +178,6 @@ static void ask_timer(struct http_pool *p, int64_t at_ms) {
 static void tell_end(struct http_pool *p, struct entry *e, enum http_call_outcome outcome) {
         struct http_call *call = e->call;
 
-        if (p->probe == e) {
-                p->probe = NULL;
-                p->probe_at_ms = loop_now_ms(p->loop) + p->conf.breaker_ms;
-        }
         entry_free(p, e);
         call->pool = NULL;
         call->keeper = NULL;
@@ -193,6 +190,7 @@ static void go_away(struct http_pool *p) {
         struct entry *e;
 
         p->is_away = true;
+        p->is_deaf = p->timeouts >= p->conf.breaker_failures;
         p->has_tripped = false;
         p->probe_at_ms = loop_now_ms(p->loop) + p->conf.breaker_ms;
         while (!p->is_freed && (e = dequeue_first(p)))
@@ -201,6 +199,7 @@ static void go_away(struct http_pool *p) {
 
 static void come_back(struct http_pool *p) {
         p->is_away = false;
+        p->is_deaf = false;
         p->failed_connects = 0;
         p->timeouts = 0;
 }
@@ -208,7 +207,7 @@ static void come_back(struct http_pool *p) {
 /* Counts an answer, or the want of one, against connection and pool. */
 static void judge(struct http_pool *p, struct entry *e, enum http_call_outcome outcome) {
         struct conn *c = e->conn;
-        bool is_probe = p->probe == e;
+        bool is_probe = e->is_probe && p->is_away;
 
         switch (outcome) {
         case HTTP_CALL_PROTOCOL:
@@ -268,10 +267,6 @@ static void on_call_cancel(struct http_call *call) {
                 p->stats.in_flight--;
         else
                 dequeue(p, e);
-        if (p->probe == e) {
-                p->probe = NULL;
-                p->probe_at_ms = loop_now_ms(p->loop);
-        }
         call->pool = NULL;
         entry_free(p, e);
         ask_turn_end(p);
@@ -279,12 +274,15 @@ static void on_call_cancel(struct http_call *call) {
 
 static void on_conn_ready(void *owner, struct http_client *client) {
         struct conn *c = owner;
+        struct http_pool *p = c->pool;
 
         (void)client;
         c->is_ready = true;
-        c->pool->failed_connects = 0;
-        c->pool->backoff_ms = 0;
-        ask_turn_end(c->pool);
+        p->failed_connects = 0;
+        p->backoff_ms = 0;
+        if (p->is_away && !p->is_deaf)
+                come_back(p);
+        ask_turn_end(p);
 }
 
 static void count_failed_connect(struct http_pool *p) {
@@ -516,7 +514,7 @@ void http_pool_free(struct http_pool **pp) {
 }
 
 bool http_pool_is_away(const struct http_pool *p) {
-        return p->is_away && (p->probe || loop_now_ms(p->loop) < p->probe_at_ms);
+        return p->is_away && loop_now_ms(p->loop) < p->probe_at_ms;
 }
 
 /* Starts the call at once where that overtakes nobody. */
@@ -558,8 +556,10 @@ int http_pool_start(struct http_pool *p, struct http_call *call,
                 ask_timer(p, e->deadline_at_ms);
                 ask_turn_end(p);
         }
-        if (p->is_away)
-                p->probe = e;
+        if (p->is_away) {
+                e->is_probe = true;
+                p->probe_at_ms = loop_now_ms(p->loop) + p->conf.breaker_ms;
+        }
         p->stats.calls_total++;
         return 0;
 }

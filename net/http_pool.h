@@ -8,7 +8,9 @@
  * after one silent second try on another connection.
  *
  * After `breaker_failures` failed connects or timeouts in a row the pool is
- * away: calls fail at once with -EHOSTDOWN, but for one probe a second.
+ * away: calls fail at once with -EHOSTDOWN, but for one every `breaker_ms`, the
+ * probe. A connection brings it back from failed connects, only an answer from
+ * timeouts. A connection with as many timeouts in a row is dropped.
  *
  * Units      counts, milliseconds.
  * Context    the loop's thread.

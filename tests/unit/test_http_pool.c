@@ -1,167 +1,12 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "net/http_pool.h"
-#include "tests/unit/fake_peer.h"
-
-#define CALLS 1000
-#define REFUSED_STREAM 7u
-
-struct rig {
-        struct loop *loop;
-        struct http_pool *pool;
-        struct fake_peer peer;
-        struct http_call calls[CALLS];
-        size_t wanted;   /* ends to wait for */
-        size_t ended[5]; /* by enum http_call_outcome */
-        size_t n_ended;
-        bool in_start;
-        struct loop_timer timer;
-        void (*done)(struct http_call *c, enum http_call_outcome outcome);
-};
-
-static struct rig rig;
-
-static void on_done(struct http_call *c, enum http_call_outcome outcome) {
-        assert_false(rig.in_start);
-        assert_null(c->client);
-        rig.ended[outcome]++;
-        rig.n_ended++;
-        if (rig.done)
-                rig.done(c, outcome);
-        if (rig.n_ended >= rig.wanted)
-                loop_stop(rig.loop);
-}
-
-static const struct http_call_events events = {.on_done = on_done};
-
-static int start(size_t i, int64_t deadline_ms) {
-        const struct http_header headers[] = {{.name = SPAN("x-test"), .value = SPAN("value")}};
-        char body[] = "{\"quantity\":1}";
-        struct http_call_request r = {.method = SPAN("POST"),
-                                      .scheme = SPAN("http"),
-                                      .authority = SPAN("a.test"),
-                                      .path = SPAN("/v1/x"),
-                                      .headers = headers,
-                                      .n_headers = 1,
-                                      .body = {body, sizeof(body) - 1},
-                                      .deadline_ms = deadline_ms};
-        int result;
-
-        rig.calls[i].events = &events;
-        rig.in_start = true;
-        result = http_pool_start(rig.pool, &rig.calls[i], &r);
-        rig.in_start = false;
-        memset(body, 'x', sizeof(body)); /* it must have been copied */
-        return result;
-}
-
-static int setup(void **state) {
-        (void)state;
-        memset(&rig, 0, sizeof(rig));
-        rig.loop = loop_new();
-        return rig.loop ? 0 : -1;
-}
-
-static int teardown(void **state) {
-        (void)state;
-        http_pool_free(&rig.pool);
-        loop_free(&rig.loop);
-        return 0;
-}
-
-static struct http_pool_conf conf_to(const char *address) {
-        return (struct http_pool_conf){.address = address,
-                                       .connections = 2,
-                                       .in_flight = 64,
-                                       .waiting = 1000,
-                                       .header_bytes = 16384,
-                                       .window_bytes = 65535,
-                                       .breaker_failures = 3,
-                                       .connect_ms = 500,
-                                       .breaker_ms = 100};
-}
-
-static void make_pool(struct http_pool_conf conf) {
-        assert_int_equal(http_pool_new(rig.loop, &conf, &rig.pool), 0);
-}
-
-static void begin(void (*script)(struct fake_conn *)) {
-        fake_peer_start(&rig.peer, script);
-        make_pool(conf_to(rig.peer.address));
-}
-
-/* Starts `n` calls and waits for their ends. */
-static void run_calls(size_t n, int64_t deadline_ms) {
-        memset(rig.ended, 0, sizeof(rig.ended));
-        rig.n_ended = 0;
-        rig.wanted = n;
-        for (size_t i = 0; i < n; i++)
-                assert_int_equal(start(i, deadline_ms), 0);
-        loop_run(rig.loop);
-        assert_int_equal(rig.n_ended, n);
-}
-
-static void finish_peer(void) {
-        struct http_pool_stats stats;
-
-        http_pool_stats(rig.pool, &stats);
-        assert_int_equal(stats.in_flight, 0);
-        assert_int_equal(stats.waiting, 0);
-        http_pool_free(&rig.pool);
-        fake_peer_stop(&rig.peer);
-}
-
-static void on_pass(struct loop_timer *t) {
-        loop_stop(t->loop);
-}
-
-static void pass_ms(int64_t ms) {
-        loop_timer_init(rig.loop, &rig.timer, on_pass);
-        loop_timer_start(&rig.timer, ms);
-        loop_run(rig.loop);
-}
-
-/* Turns the loop until so many calls are in flight. */
-static void await_in_flight(size_t n) {
-        struct http_pool_stats stats;
-
-        for (int i = 0; i < 5000; i++) {
-                http_pool_stats(rig.pool, &stats);
-                if (stats.in_flight == n)
-                        return;
-                pass_ms(1);
-        }
-        fail_msg("never %zu calls in flight", n);
-}
-
-/* So that short deadlines do not count the time it takes to connect. */
-static void connect_first(void) {
-        assert_int_equal(start(CALLS - 1, 9000), 0);
-        await_in_flight(1);
-        http_call_cancel(&rig.calls[CALLS - 1]);
-}
-
-static void answer(struct fake_conn *c) {
-        int32_t stream;
-
-        while ((stream = fake_await_request(c))) {
-                frame_head(&c->out, stream, 200, 2, false);
-                frame_text(&c->out, stream, "ok", true);
-                fake_send(c);
-        }
-}
-
-static void answer_all(struct fake_conn *c) {
-        fake_greet(c, 0);
-        answer(c);
-}
+#include "tests/unit/http_pool_rig.h"
 
 /* Only a second connection lets the first one go on. */
 static void answer_when_two(struct fake_conn *c) {
@@ -231,11 +76,6 @@ static void test_second_connection_is_opened_when_the_first_is_full(void **state
         finish_peer();
 }
 
-static void say_nothing(struct fake_conn *c) {
-        fake_greet(c, 0);
-        fake_await_end(c);
-}
-
 static void test_calls_in_flight_and_waiting_are_bounded(void **state) {
         struct http_pool_conf conf;
         struct http_pool_stats stats;
@@ -284,112 +124,6 @@ static void test_waiting_calls_keep_their_deadline(void **state) {
         assert_in_range(loop_clock_ms() - from, 29, 1000);
         assert_false(http_pool_is_away(rig.pool));
         http_call_cancel(&rig.calls[0]);
-        finish_peer();
-}
-
-static void start_another(struct http_call *c, enum http_call_outcome outcome) {
-        static size_t started;
-
-        (void)c;
-        (void)outcome;
-        /* Those that come later are told at once, by the same start. */
-        if (started++ < 5)
-                assert_int_equal(start(999, 1000), -EHOSTDOWN);
-}
-
-static void test_calls_to_a_dead_host_end_soon_and_then_at_once(void **state) {
-        struct http_pool_stats stats;
-        char address[32];
-        int64_t from = loop_clock_ms();
-
-        (void)state;
-        fake_dead_address(address);
-        make_pool(conf_to(address));
-        rig.done = start_another;
-        run_calls(999, 5000);
-        rig.done = NULL;
-        assert_int_equal(rig.ended[HTTP_CALL_UNSENT], 999);
-        assert_in_range(loop_clock_ms() - from, 0, 1000);
-        assert_true(http_pool_is_away(rig.pool));
-        assert_int_equal(start(0, 5000), -EHOSTDOWN);
-        http_pool_stats(rig.pool, &stats);
-        assert_int_equal(stats.refused_away, 6);
-        assert_int_equal(stats.failures_total, 3);
-}
-
-static void test_one_probe_at_a_time_while_away(void **state) {
-        char address[32];
-
-        (void)state;
-        fake_dead_address(address);
-        make_pool(conf_to(address));
-        run_calls(1, 5000);
-        assert_true(http_pool_is_away(rig.pool));
-        pass_ms(110);
-        assert_false(http_pool_is_away(rig.pool));
-        rig.wanted = 2;
-        assert_int_equal(start(0, 5000), 0);
-        assert_true(http_pool_is_away(rig.pool));
-        assert_int_equal(start(1, 5000), -EHOSTDOWN);
-        loop_run(rig.loop);
-        assert_int_equal(rig.ended[HTTP_CALL_UNSENT], 2);
-        assert_true(http_pool_is_away(rig.pool));
-        assert_int_equal(start(1, 5000), -EHOSTDOWN);
-}
-
-/* The first connection never answers, later ones do. */
-static void stall_at_first(struct fake_conn *c) {
-        if (c->nth == 0)
-                say_nothing(c);
-        else
-                answer_all(c);
-}
-
-static void test_timeouts_in_a_row_drop_the_connection_and_a_probe_brings_it_back(void **state) {
-        (void)state;
-        begin(stall_at_first);
-        connect_first();
-        run_calls(3, 30);
-        assert_int_equal(rig.ended[HTTP_CALL_TIMEOUT], 3);
-        pass_ms(1);
-        assert_true(http_pool_is_away(rig.pool));
-        pass_ms(110);
-        run_calls(1, 5000);
-        assert_int_equal(rig.ended[HTTP_CALL_OK], 1);
-        assert_false(http_pool_is_away(rig.pool));
-        assert_int_equal(atomic_load(&rig.peer.n_conns), 2);
-        run_calls(100, 5000);
-        assert_int_equal(rig.ended[HTTP_CALL_OK], 100);
-        finish_peer();
-}
-
-static void test_calls_on_a_dropped_connection_are_lost(void **state) {
-        (void)state;
-        begin(stall_at_first);
-        connect_first();
-        for (size_t i = 0; i < 6; i++)
-                assert_int_equal(start(i, i < 3 ? 30 : 9000), 0);
-        rig.wanted = 6;
-        loop_run(rig.loop);
-        assert_int_equal(rig.ended[HTTP_CALL_TIMEOUT], 3);
-        assert_int_equal(rig.ended[HTTP_CALL_LOST], 3);
-        finish_peer();
-}
-
-static void stall_always(struct fake_conn *c) {
-        say_nothing(c);
-}
-
-static void test_probe_that_times_out_keeps_the_pool_away(void **state) {
-        (void)state;
-        begin(stall_always);
-        connect_first();
-        run_calls(3, 20);
-        pass_ms(110);
-        run_calls(1, 50);
-        assert_int_equal(rig.ended[HTTP_CALL_TIMEOUT], 1);
-        assert_true(http_pool_is_away(rig.pool));
-        assert_int_equal(start(0, 20), -EHOSTDOWN);
         finish_peer();
 }
 
@@ -579,11 +313,6 @@ int main(void) {
                 T(test_second_connection_is_opened_when_the_first_is_full),
                 T(test_calls_in_flight_and_waiting_are_bounded),
                 T(test_waiting_calls_keep_their_deadline),
-                T(test_calls_to_a_dead_host_end_soon_and_then_at_once),
-                T(test_one_probe_at_a_time_while_away),
-                T(test_timeouts_in_a_row_drop_the_connection_and_a_probe_brings_it_back),
-                T(test_calls_on_a_dropped_connection_are_lost),
-                T(test_probe_that_times_out_keeps_the_pool_away),
                 T(test_graceful_goaway_loses_nothing),
                 T(test_refused_call_is_tried_once_more),
                 T(test_call_that_may_have_been_acted_upon_is_not_sent_twice),
