@@ -1,6 +1,7 @@
 #include "net/http_hub.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 #define SWEEP_MIN_MS 10
 #define LINGER_MS 1000
 #define TRIM_MS 1000
+#define CROWD 256
 
 /* ---- lists ---- */
 
@@ -146,6 +148,18 @@ static void drain_all(struct http_hub *h, enum http_conn_state state) {
         }
 }
 
+/* Ours each time; the C library's, where TLS keeps its share, only after a
+ * crowd has left: it holds the allocator's lock for a while. */
+static void memory_trim(struct http_hub *h) {
+        pool_trim(h->pool);
+        if (h->n_conns > h->most_conns)
+                h->most_conns = h->n_conns;
+        if (h->most_conns - h->n_conns >= CROWD && h->n_conns <= h->most_conns / 2) {
+                h->most_conns = h->n_conns;
+                (void)malloc_trim(0);
+        }
+}
+
 static void on_sweep(struct loop_timer *t) {
         struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, sweep);
         const struct http_server_limits *lim = &h->conf.limits;
@@ -163,7 +177,7 @@ static void on_sweep(struct loop_timer *t) {
         }
         if (now - h->trimmed_at_ms >= TRIM_MS) {
                 h->trimmed_at_ms = now;
-                pool_trim(h->pool);
+                memory_trim(h);
         }
         if (h->n_conns > 0)
                 h->used_at_ms = now;

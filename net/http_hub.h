@@ -63,6 +63,7 @@ struct http_hub {
         struct loop_timer read_again;
         int64_t sweep_ms;      /* its interval */
         int64_t trimmed_at_ms; /* memory was looked at */
+        uint64_t most_conns;   /* since memory went back to the system */
         int64_t used_at_ms;    /* there was a connection */
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;

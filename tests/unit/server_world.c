@@ -129,7 +129,6 @@ static void on_stop_wake(struct loop_wake *wake) {
 static void *world_main(void *arg) {
         struct world *w = arg;
         loop_run(w->loop);
-        http_server_free(&w->server);
         return NULL;
 }
 
@@ -178,10 +177,9 @@ void world_drain(struct world *w) {
 }
 
 void world_stop(struct world *w) {
-        struct http_server *server = w->server;
-        http_server_stats(server, &w->last);
         loop_wake_send(&w->stop);
         assert_int_equal(pthread_join(w->thread, NULL), 0);
+        http_server_free(&w->server);
         loop_wake_fini(&w->stop);
         loop_wake_fini(&w->drain);
         http_page_free(&w->page);

@@ -25,7 +25,6 @@ struct world {
         pthread_t thread;
         uint16_t port;
         atomic_uint requests, gone, drained;
-        struct http_server_stats last; /* after world_stop() */
 };
 
 /* Ordinary limits, plain text, both versions. */

@@ -456,37 +456,73 @@ static int handshake_wait(struct tls *t) {
         return r;
 }
 
-static void test_tls_serves_the_version_agreed_on(void **state) {
-        (void)state;
-        struct test_certs certs;
+static struct test_certs certs;
+static struct tls_context *server_tls;
+static struct tls_context *client_tls;
+
+static int tls_setup(void **state) {
         char why[256];
-        size_t n;
         test_certs_make(&certs);
         struct tls_server_conf sc = { certs.certificate, certs.key, TLS_ALPN_H2 | TLS_ALPN_HTTP11 };
         struct tls_client_conf cc = { certs.certificate, TLS_ALPN_HTTP11, false };
-        struct tls_context *server;
-        struct tls_context *client;
-        assert_int_equal(tls_server_new(&sc, &server, why, sizeof why), 0);
-        assert_int_equal(tls_client_new(&cc, &client, why, sizeof why), 0);
-        world.conf.tls = server;
-        world_start(&world);
-        int fd = client_open(&world);
-        struct tls *t = tls_connect_new(client, fd, "127.0.0.1");
-        assert_int_equal(handshake_wait(t), TLS_DONE);
+        assert_int_equal(tls_server_new(&sc, &server_tls, why, sizeof why), 0);
+        assert_int_equal(tls_client_new(&cc, &client_tls, why, sizeof why), 0);
+        setup(state);
+        world.conf.tls = server_tls;
+        return 0;
+}
+
+static int tls_teardown(void **state) {
+        teardown(state);
+        tls_context_free(&server_tls);
+        tls_context_free(&client_tls);
+        test_certs_remove(&certs);
+        return 0;
+}
+
+/* One request over TLS and HTTP/1.1 is answered. */
+static void tls_expect_page(void) {
         const char text[] = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+        size_t n;
+        int fd = client_open(&world);
+        struct tls *t = tls_connect_new(client_tls, fd, "127.0.0.1");
+        assert_int_equal(handshake_wait(t), TLS_DONE);
         assert_int_equal(tls_write(t, text, sizeof text - 1, &n), TLS_DONE);
         assert_int_equal(tls_read(t, got, sizeof got, &n), TLS_DONE);
         got[n] = '\0';
         assert_non_null(strstr(got, "hello"));
         tls_free(&t);
         close(fd);
-        int silent = client_open(&world);
-        client_say(silent, "no TLS at all");
-        assert_true(client_is_closed(silent));
-        close(silent);
-        tls_context_free(&server);
-        tls_context_free(&client);
-        test_certs_remove(&certs);
+}
+
+static void test_tls_serves_the_version_agreed_on(void **state) {
+        (void)state;
+        world_start(&world);
+        tls_expect_page();
+        int fd = client_open(&world);
+        client_say(fd, "no TLS at all");
+        assert_true(client_is_closed(fd));
+        close(fd);
+        tls_expect_page();
+}
+
+static void test_accepting_waits_while_too_many_shake_hands(void **state) {
+        (void)state;
+        struct http_server_stats stats;
+        world.conf.limits.handshakes = 1;
+        world.conf.limits.handshake_ms = 300;
+        world_start(&world);
+        int fd = client_open(&world);
+        client_say(fd, "\x16\x03\x01"); /* a ClientHello's beginning */
+        do
+                http_server_stats(world.server, &stats);
+        while (stats.connections_open < 1);
+        tls_expect_page(); /* after the slow one is given up */
+        http_server_stats(world.server, &stats);
+        assert_int_equal(stats.handshakes_failed, 1);
+        assert_int_equal(stats.handshakes_full, 1);
+        assert_true(client_is_closed(fd));
+        close(fd);
 }
 
 int main(void) {
@@ -513,7 +549,10 @@ int main(void) {
                 T(test_connections_above_the_ceiling_are_closed),
                 T(test_a_used_up_connection_says_so),
                 T(test_bad_addresses_are_refused),
-                T(test_tls_serves_the_version_agreed_on),
+                cmocka_unit_test_setup_teardown(test_tls_serves_the_version_agreed_on, tls_setup,
+                                                tls_teardown),
+                cmocka_unit_test_setup_teardown(test_accepting_waits_while_too_many_shake_hands,
+                                                tls_setup, tls_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
