@@ -114,13 +114,16 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
 void *http_exchange_alloc(struct http_exchange *x, size_t n);
 
 /* Asks for the whole body, at most `max` bytes; on_body follows, never inside
- * this call. A body not asked for is not read: the answer ends the stream with
- * RST_STREAM(NO_ERROR) after it (RFC 9113, 8.1). */
+ * this call. A body not asked for is dropped; if it has not ended a second
+ * after the answer, the stream ends with RST_STREAM(NO_ERROR) (RFC 9113, 8.1),
+ * or the connection does in HTTP/1.1. */
 void http_exchange_read_body(struct http_exchange *x, size_t max);
 
 /* The whole answer from memory; HEAD leaves the body out. Hot path. */
 void http_answer_page(struct http_exchange *x, struct http_page *page);
-/* The whole answer; everything is copied. content-length is added. */
+/* The whole answer; everything is copied. content-length is added, `date` is
+ * not: a recipient that needs one takes the time of arrival (RFC 9110, 6.6.1).
+ * A field with control characters in its value is left out. */
 void http_answer(struct http_exchange *x, int status,
                  const struct http_header *headers, size_t n, struct span body);
 

@@ -34,65 +34,66 @@ static void add(const char *name, const char *value) {
         http_head_add(&head, &arena, &plain_limits, span_of(name), span_of(value));
 }
 
+static const struct {
+        const char *method, *scheme, *authority, *host, *path;
+        int outcome;
+        const char *why;
+} targets[] = {
+        { "GET", "https", "a.test", NULL, "/", 0, "ordinary" },
+        { "GET", "https", "a.test:8443", NULL, "/a/b?c=d//../e", 0, "query is free" },
+        { "GET", "https", "[::1]:8443", NULL, "/", 0, "IPv6" },
+        { "GET", "https", NULL, "a.test", "/", 0, "Host alone" },
+        { "GET", "https", "A.test", "a.TEST", "/", 0, "same but for case" },
+        { "get", "https", "a.test", NULL, "/", 0, "the handler says 405" },
+        { "GET", "https", "a.test", "b.test", "/", 400, "two hosts" },
+        { "GET", "https", "a@b", NULL, "/", 400, "user information" },
+        { "GET", "https", "a,b", NULL, "/", 400, "list" },
+        { "GET", "https", "a b", NULL, "/", 400, "space" },
+        { "GET", "https", "a/b", NULL, "/", 400, "slash" },
+        { "GET", "https", "", NULL, "/", 400, "empty" },
+        { "GET", "https", NULL, NULL, "/", 400, "no host" },
+        { "GET", "http", "a", NULL, "/", 400, "scheme of the other port" },
+        { "GET", "javascript", "a", NULL, "/", 400, "odd scheme" },
+        { "GET", NULL, "a", NULL, "/", 400, "no scheme" },
+        { NULL, "https", "a", NULL, "/", 400, "no method" },
+        { "GET", "https", "a", NULL, NULL, 400, "no path" },
+        { "GET", "https", "a", NULL, "", 400, "empty path" },
+        { "GET", "https", "a", NULL, "a", 400, "no slash" },
+        { "GET", "https", "a", NULL, "//a", 400, "two slashes" },
+        { "GET", "https", "a", NULL, "/a/../b", 400, "dot segment" },
+        { "GET", "https", "a", NULL, "/a/.", 400, "dot segment at the end" },
+        { "GET", "https", "a", NULL, "/%2e%2e/a", 400, "escaped dots" },
+        { "GET", "https", "a", NULL, "/a%2fb", 400, "escaped slash" },
+        { "GET", "https", "a", NULL, "/a%5cb", 400, "escaped backslash" },
+        { "GET", "https", "a", NULL, "/a%00", 400, "escaped zero" },
+        { "GET", "https", "a", NULL, "/a%2", 400, "broken escape" },
+        { "GET", "https", "a", NULL, "/a\\b", 400, "backslash" },
+        { "GET", "https", "a", NULL, "/a#b", 400, "fragment" },
+        { "GET", "https", "a", NULL, "/a?b#c", 400, "fragment in the query" },
+        { "GET", "https", "a", NULL, "/a?\x80", 400, "high byte in the query" },
+        { "GET", "https", "a", NULL, "/\xc3\xa4", 400, "high bytes" },
+        { "GET", "https", "a", NULL, "/a b", 400, "space" },
+        { "GET", "https", "a", NULL, "/...", 0, "three dots are a name" },
+        { "CONNECT", NULL, "a:443", NULL, NULL, 405, "tunnel" },
+};
+
 static void test_targets_are_judged(void **state) {
         (void)state;
-        static const struct {
-                const char *method, *scheme, *authority, *host, *path;
-                int outcome;
-                const char *why;
-        } rows[] = {
-                { "GET", "https", "a.test", NULL, "/", 0, "ordinary" },
-                { "GET", "https", "a.test:8443", NULL, "/a/b?c=d//../e", 0, "query is free" },
-                { "GET", "https", "[::1]:8443", NULL, "/", 0, "IPv6" },
-                { "GET", "https", NULL, "a.test", "/", 0, "Host alone" },
-                { "GET", "https", "A.test", "a.TEST", "/", 0, "same but for case" },
-                { "get", "https", "a.test", NULL, "/", 0, "the handler says 405" },
-                { "GET", "https", "a.test", "b.test", "/", 400, "two hosts" },
-                { "GET", "https", "a@b", NULL, "/", 400, "user information" },
-                { "GET", "https", "a,b", NULL, "/", 400, "list" },
-                { "GET", "https", "a b", NULL, "/", 400, "space" },
-                { "GET", "https", "a/b", NULL, "/", 400, "slash" },
-                { "GET", "https", "", NULL, "/", 400, "empty" },
-                { "GET", "https", NULL, NULL, "/", 400, "no host" },
-                { "GET", "http", "a", NULL, "/", 400, "scheme of the other port" },
-                { "GET", "javascript", "a", NULL, "/", 400, "odd scheme" },
-                { "GET", NULL, "a", NULL, "/", 400, "no scheme" },
-                { NULL, "https", "a", NULL, "/", 400, "no method" },
-                { "GET", "https", "a", NULL, NULL, 400, "no path" },
-                { "GET", "https", "a", NULL, "", 400, "empty path" },
-                { "GET", "https", "a", NULL, "a", 400, "no slash" },
-                { "GET", "https", "a", NULL, "//a", 400, "two slashes" },
-                { "GET", "https", "a", NULL, "/a/../b", 400, "dot segment" },
-                { "GET", "https", "a", NULL, "/a/.", 400, "dot segment at the end" },
-                { "GET", "https", "a", NULL, "/%2e%2e/a", 400, "escaped dots" },
-                { "GET", "https", "a", NULL, "/a%2fb", 400, "escaped slash" },
-                { "GET", "https", "a", NULL, "/a%5cb", 400, "escaped backslash" },
-                { "GET", "https", "a", NULL, "/a%00", 400, "escaped zero" },
-                { "GET", "https", "a", NULL, "/a%2", 400, "broken escape" },
-                { "GET", "https", "a", NULL, "/a\\b", 400, "backslash" },
-                { "GET", "https", "a", NULL, "/a#b", 400, "fragment" },
-                { "GET", "https", "a", NULL, "/a?b#c", 400, "fragment in the query" },
-                { "GET", "https", "a", NULL, "/a?\x80", 400, "high byte in the query" },
-                { "GET", "https", "a", NULL, "/\xc3\xa4", 400, "high bytes" },
-                { "GET", "https", "a", NULL, "/a b", 400, "space" },
-                { "GET", "https", "a", NULL, "/...", 0, "three dots are a name" },
-                { "CONNECT", NULL, "a:443", NULL, NULL, 405, "tunnel" },
-        };
-        for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
+        for (size_t i = 0; i < NET_COUNT_OF(targets); i++) {
                 http_head_init(&head);
-                if (rows[i].method)
-                        add(":method", rows[i].method);
-                if (rows[i].scheme)
-                        add(":scheme", rows[i].scheme);
-                if (rows[i].authority)
-                        add(":authority", rows[i].authority);
-                if (rows[i].path)
-                        add(":path", rows[i].path);
-                if (rows[i].host)
-                        add("host", rows[i].host);
+                if (targets[i].method)
+                        add(":method", targets[i].method);
+                if (targets[i].scheme)
+                        add(":scheme", targets[i].scheme);
+                if (targets[i].authority)
+                        add(":authority", targets[i].authority);
+                if (targets[i].path)
+                        add(":path", targets[i].path);
+                if (targets[i].host)
+                        add("host", targets[i].host);
                 int got = http_head_end(&head, &arena, true, false);
-                if (got != rows[i].outcome)
-                        fail_msg("%s: %d, not %d", rows[i].why, got, rows[i].outcome);
+                if (got != targets[i].outcome)
+                        fail_msg("%s: %d, not %d", targets[i].why, got, targets[i].outcome);
         }
 }
 
