@@ -13,7 +13,7 @@ struct span gw_account_token(const struct http_request *request, const struct co
                          strncasecmp(field.p, bearer.p, bearer.len) == 0 &&
                          (field.len == bearer.len || field.p[bearer.len] == ' ');
         if (is_bearer) {
-                struct span token = { field.p + bearer.len, field.len - bearer.len };
+                struct span token = {field.p + bearer.len, field.len - bearer.len};
                 while (token.len > 0 && token.p[0] == ' ') {
                         token.p++;
                         token.len--;
@@ -26,7 +26,7 @@ struct span gw_account_token(const struct http_request *request, const struct co
                 if (token.len > 0)
                         return token;
         }
-        return (struct span){ NULL, 0 };
+        return (struct span){NULL, 0};
 }
 
 static void set_name(struct gw_request *r, struct span sub) {
@@ -68,7 +68,7 @@ bool gw_account_by_token(struct gw_request *r) {
 static void set_guest(struct gw_request *r, const struct adm_tag *guest) {
         char name[GW_GUEST_NAME_LEN];
         gw_guest_name(guest, name);
-        set_name(r, (struct span){ name, sizeof name });
+        set_name(r, (struct span){name, sizeof name});
         r->is_guest = true;
         r->tag = *guest;
 }

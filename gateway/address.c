@@ -7,7 +7,7 @@
 
 #define FORWARDED_MAX 32 /* entries looked at, from the right */
 
-static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 bool gw_address_is_ipv4(const struct gw_address *a) {
         return memcmp(a->b, mapped, sizeof mapped) == 0;
@@ -21,7 +21,7 @@ static struct gw_address of_ipv4(const struct in_addr *in) {
 }
 
 struct gw_address gw_address_of_peer(const struct sockaddr_storage *peer) {
-        struct gw_address a = { { 0 } };
+        struct gw_address a = {{0}};
         if (peer->ss_family == AF_INET) {
                 struct sockaddr_in in;
                 memcpy(&in, peer, sizeof in);
@@ -39,8 +39,8 @@ struct gw_address gw_address_of_peer(const struct sockaddr_storage *peer) {
 static struct span bare(struct span s) {
         if (s.len > 0 && s.p[0] == '[') {
                 const char *end = memchr(s.p, ']', s.len);
-                return end ? (struct span){ s.p + 1, (size_t)(end - s.p) - 1 }
-                           : (struct span){ s.p, 0 };
+                return end ? (struct span){s.p + 1, (size_t)(end - s.p) - 1}
+                           : (struct span){s.p, 0};
         }
         const char *colon = s.len ? memchr(s.p, ':', s.len) : NULL;
         if (colon) {
@@ -77,7 +77,7 @@ static struct span take_last(struct span *list) {
                 start++;
         while (end > start && (list->p[end - 1] == ' ' || list->p[end - 1] == '\t'))
                 end--;
-        return (struct span){ list->p + start, end - start };
+        return (struct span){list->p + start, end - start};
 }
 
 struct gw_address gw_address_of_client(const struct sockaddr_storage *peer,

@@ -21,7 +21,7 @@ void gw_head_init(struct gw_head *h) {
 
 void gw_head_add(struct gw_head *h, struct span name, struct span value) {
         assert(h->n < GW_HEAD_FIELDS);
-        h->at[h->n++] = (struct http_header){ .name = name, .value = value };
+        h->at[h->n++] = (struct http_header){.name = name, .value = value};
 }
 
 static char *head_room(struct gw_head *h, size_t n) {
@@ -33,13 +33,13 @@ void gw_head_copy(struct gw_head *h, struct span name, struct span value) {
         char *to = head_room(h, value.len);
         memcpy(to, value.p, value.len);
         h->used += value.len;
-        gw_head_add(h, name, (struct span){ to, value.len });
+        gw_head_add(h, name, (struct span){to, value.len});
 }
 
 static void head_int(struct gw_head *h, struct span name, int64_t value) {
         char digits[24];
         int n = snprintf(digits, sizeof digits, "%lld", (long long)value);
-        gw_head_copy(h, name, (struct span){ digits, (size_t)n });
+        gw_head_copy(h, name, (struct span){digits, (size_t)n});
 }
 
 static void head_cookie(struct gw_head *h, struct gw_request *r, enum gw_cookie kind,
@@ -48,7 +48,7 @@ static void head_cookie(struct gw_head *h, struct gw_request *r, enum gw_cookie 
         char *to = head_room(h, cap);
         size_t n = gw_cookie_set(kind, gw_request_sale_id(r), value, to, cap);
         h->used += n;
-        gw_head_add(h, SPAN("set-cookie"), (struct span){ to, n });
+        gw_head_add(h, SPAN("set-cookie"), (struct span){to, n});
 }
 
 /* Counts the answer that comes now and takes the request's reference to its
@@ -97,13 +97,13 @@ static const struct adm_pass *pass_to_give(const struct gw_request *r) {
 }
 
 static struct personal personal_of(struct gw_head *h, struct gw_request *r) {
-        struct personal p = { .in_body = !r->has_cookies || r->by_header };
+        struct personal p = {.in_body = !r->has_cookies || r->by_header};
         const struct adm_pass *pass = pass_to_give(r);
         if (r->has_place && r->place.has_ticket) {
                 char *to = head_room(h, ADM_TICKET_TEXT_LEN);
                 adm_ticket_encode(r->snap->settings->ticket_keys, &r->place.ticket, to);
                 h->used += ADM_TICKET_TEXT_LEN;
-                p.ticket = (struct span){ to, ADM_TICKET_TEXT_LEN };
+                p.ticket = (struct span){to, ADM_TICKET_TEXT_LEN};
         }
         if (pass && r->has_account) {
                 size_t n = 0;
@@ -111,7 +111,7 @@ static struct personal personal_of(struct gw_head *h, struct gw_request *r) {
                 if (gw_pass_sign(r->snap->settings, r->sale, gw_request_account(r), pass, to, &n) ==
                     0) {
                         h->used += n;
-                        p.pass = (struct span){ to, n };
+                        p.pass = (struct span){to, n};
                 } else {
                         metrics_add(&r->w->counters.render_failed, 1);
                 }
@@ -136,7 +136,7 @@ static void personal_fields(struct gw_head *h, struct gw_request *r, struct pers
         if (r->is_new_guest && p->any) {
                 char text[GW_GUEST_TEXT_LEN];
                 gw_guest_encode(r->snap->settings->guest_key, &r->tag, text);
-                head_cookie(h, r, GW_COOKIE_GUEST, (struct span){ text, sizeof text });
+                head_cookie(h, r, GW_COOKIE_GUEST, (struct span){text, sizeof text});
         }
 }
 
@@ -174,8 +174,8 @@ enum gw_next gw_answer_nothing(struct gw_request *r, bool forget, enum gw_answer
         gw_head_init(&h);
         head_private(&h, r);
         if (forget && !r->by_header)
-                head_cookie(&h, r, GW_COOKIE_TICKET, (struct span){ NULL, 0 });
-        return send_head(r, 204, &h, (struct span){ NULL, 0 }, a);
+                head_cookie(&h, r, GW_COOKIE_TICKET, (struct span){NULL, 0});
+        return send_head(r, 204, &h, (struct span){NULL, 0}, a);
 }
 
 static enum gw_answer word_of_problem(enum problem_code code) {
@@ -201,9 +201,14 @@ static enum gw_answer word_of_place(const struct gw_request *r) {
 static struct span page_of(struct gw_request *r, enum problem_code code) {
         static _Thread_local char body[GW_PAGE_MAX_BYTES];
         struct span id = gw_request_sale_id(r);
-        struct gw_page_facts f = { .face = GW_PAGE_PAUSED, .sale = id, .position = -1, .ahead = -1,
-                                   .eta_low_s = -1, .eta_high_s = -1, .likely = -1,
-                                   .poll_after_ms = r->retry_after_ms };
+        struct gw_page_facts f = {.face = GW_PAGE_PAUSED,
+                                  .sale = id,
+                                  .position = -1,
+                                  .ahead = -1,
+                                  .eta_low_s = -1,
+                                  .eta_high_s = -1,
+                                  .likely = -1,
+                                  .poll_after_ms = r->retry_after_ms};
         if (r->has_place)
                 f = gw_place_page(&r->place, id, r->sale->state == ADM_SALE_PREQUEUE);
         if (code == PROBLEM_ACCOUNT_REQUIRED) {
@@ -214,7 +219,7 @@ static struct span page_of(struct gw_request *r, enum problem_code code) {
         size_t n = gw_page_render(&f, body, sizeof body);
         if (n == 0)
                 metrics_add(&r->w->counters.render_failed, 1);
-        return (struct span){ body, n };
+        return (struct span){body, n};
 }
 
 static enum gw_next answer_html(struct gw_request *r, int status, enum problem_code code,
@@ -255,9 +260,11 @@ static enum gw_next answer_document(struct gw_request *r, int status, enum probl
         else
                 json_out_object(&o, NULL);
         if (r->has_place) {
-                struct gw_place_text text = { .sale = gw_request_sale_id(r), .place = &r->place,
-                                              .in_body = p.in_body, .ticket = p.ticket,
-                                              .pass = p.pass };
+                struct gw_place_text text = {.sale = gw_request_sale_id(r),
+                                             .place = &r->place,
+                                             .in_body = p.in_body,
+                                             .ticket = p.ticket,
+                                             .pass = p.pass};
                 gw_place_members(&o, &text);
         }
         if (is_problem)

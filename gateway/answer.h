@@ -46,8 +46,8 @@ enum gw_next gw_answer_place(struct gw_request *r);
 enum gw_next gw_answer_nothing(struct gw_request *r, bool forget, enum gw_answer a);
 
 /* JSON from memory, private. */
-enum gw_next gw_answer_json(struct gw_request *r, int status, struct gw_head *h,
-                            struct span body, enum gw_answer a);
+enum gw_next gw_answer_json(struct gw_request *r, int status, struct gw_head *h, struct span body,
+                            enum gw_answer a);
 
 /* Counts an answer that was sent by other means. Ends the request. */
 void gw_answer_count(struct gw_request *r, enum gw_answer a);

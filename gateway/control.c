@@ -80,8 +80,8 @@ void gw_control_pull_now(struct gw_control *c) {
 
 bool gw_control_is_ready(const struct gw_control *c) {
         int64_t heard_ms = c->first_heard_at_ms;
-        bool is_settled = !c->store_is_fresh || heard_ms == 0 ||
-                          loop_clock_ms() - heard_ms >= FRESH_STORE_MS;
+        bool is_settled =
+                !c->store_is_fresh || heard_ms == 0 || loop_clock_ms() - heard_ms >= FRESH_STORE_MS;
         return c->snapshot && c->snapshot->known && is_settled && !c->draining;
 }
 
@@ -111,8 +111,7 @@ static void reload(struct gw_control *c) {
         gw_settings_free(&before);
         int r = log_init(fresh->conf->log.level, fresh->conf->log.file);
         c->reloads++;
-        log_event(LOG_INFO, "control", "reloaded", LOG_U("need_restart", waiting),
-                  LOG_E("log", r));
+        log_event(LOG_INFO, "control", "reloaded", LOG_U("need_restart", waiting), LOG_E("log", r));
 }
 
 static void on_hup(struct loop_signal *s) {

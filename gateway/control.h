@@ -33,19 +33,19 @@ struct gw_control {
         struct gw_snapshot *snapshot; /* as last published; never NULL while running */
         struct gw_worker **workers;
         size_t n_workers;
-        struct gw_counters counters;  /* this thread's own */
-        struct http_pool *origin;     /* this thread's own connections */
-        struct gw_pull *pull;         /* snapshots */
-        struct gw_keeper *keeper;     /* the store's upkeep */
-        struct gw_slots *slots;       /* what is remembered of each sale */
+        struct gw_counters counters; /* this thread's own */
+        struct http_pool *origin;    /* this thread's own connections */
+        struct gw_pull *pull;        /* snapshots */
+        struct gw_keeper *keeper;    /* the store's upkeep */
+        struct gw_slots *slots;      /* what is remembered of each sale */
         struct gw_admin *admin;
         struct loop_signal on_term, on_int, on_hup;
         struct loop_wake on_worker_ended;
-        struct loop_timer drain_end;  /* what is open then is cut off */
-        bool draining;                /* SIGTERM came */
+        struct loop_timer drain_end; /* what is open then is cut off */
+        bool draining;               /* SIGTERM came */
         uint64_t reloads, reloads_refused;
-        bool store_is_fresh;          /* there was no map when it was opened */
-        int64_t first_heard_at_ms;    /* monotonic; 0 not yet */
+        bool store_is_fresh;       /* there was no map when it was opened */
+        int64_t first_heard_at_ms; /* monotonic; 0 not yet */
 };
 
 /* Opens everything: store, listeners, threads. 0; 1 with one line in `why` when

@@ -28,10 +28,10 @@ size_t gw_cookie_name(enum gw_cookie kind, struct span sale, char out[GW_COOKIE_
 struct span gw_cookie_get(struct span cookies, enum gw_cookie kind, struct span sale) {
         char name[GW_COOKIE_NAME_MAX];
         if (!cookies.p)
-                return (struct span){ NULL, 0 };
+                return (struct span){NULL, 0};
         size_t n = gw_cookie_name(kind, sale, name);
-        struct span value = http_cookie(cookies, (struct span){ name, n });
-        return value.len > 0 ? value : (struct span){ NULL, 0 };
+        struct span value = http_cookie(cookies, (struct span){name, n});
+        return value.len > 0 ? value : (struct span){NULL, 0};
 }
 
 size_t gw_cookie_set(enum gw_cookie kind, struct span sale, struct span value, char *out,
@@ -64,7 +64,7 @@ size_t gw_cookie_strip(struct span cookies, char *out) {
         for (size_t i = 0; i <= cookies.len; i++) {
                 if (i < cookies.len && cookies.p[i] != ';')
                         continue;
-                struct span crumb = trimmed((struct span){ cookies.p + start, i - start });
+                struct span crumb = trimmed((struct span){cookies.p + start, i - start});
                 start = i + 1;
                 if (crumb.len == 0 || starts_like_ours(crumb))
                         continue;

@@ -35,7 +35,7 @@ const char *gw_store_op_name(enum gw_store_op op) {
 
 int gw_counters_init(struct gw_counters *c, size_t slots) {
         assert(slots >= 1);
-        *c = (struct gw_counters){ .slots = slots };
+        *c = (struct gw_counters){.slots = slots};
         c->sale = calloc(slots, sizeof *c->sale);
         return c->sale ? 0 : -ENOMEM;
 }

@@ -15,56 +15,56 @@
 #include "net/metrics.h"
 
 /* The word under which an answer is counted (requests_total{answer}). */
-#define GW_ANSWER_TABLE(X) \
-        X(FLAG, "flag")         /* flags, the list of sales, draws, keys */ \
-        X(JOIN, "join")         /* a new place in line was given */ \
-        X(WAITING, "waiting")   /* a place that was there before */ \
-        X(READY, "ready") \
-        X(ADMITTED, "admitted") \
-        X(HOLD, "hold")         /* an answer of the holds API from the origin */ \
-        X(SOLD_OUT, "sold_out") \
-        X(CLOSED, "closed") \
-        X(PAGE, "page")         /* a page in place of a gated path */ \
-        X(FORWARDED, "forwarded") \
-        X(LIMITED, "limited")   /* 429 */ \
-        X(REFUSED, "refused")   /* every other problem */
+#define GW_ANSWER_TABLE(X)                                                                         \
+        X(FLAG, "flag")       /* flags, the list of sales, draws, keys */                          \
+        X(JOIN, "join")       /* a new place in line was given */                                  \
+        X(WAITING, "waiting") /* a place that was there before */                                  \
+        X(READY, "ready")                                                                          \
+        X(ADMITTED, "admitted")                                                                    \
+        X(HOLD, "hold") /* an answer of the holds API from the origin */                           \
+        X(SOLD_OUT, "sold_out")                                                                    \
+        X(CLOSED, "closed")                                                                        \
+        X(PAGE, "page") /* a page in place of a gated path */                                      \
+        X(FORWARDED, "forwarded")                                                                  \
+        X(LIMITED, "limited") /* 429 */                                                            \
+        X(REFUSED, "refused") /* every other problem */
 
 enum gw_answer {
 #define X(id, word) GW_ANSWER_##id,
         GW_ANSWER_TABLE(X)
 #undef X
-        GW_ANSWERS,
+                GW_ANSWERS,
 };
 
 /* origin_requests_total{kind}. */
-#define GW_ORIGIN_TABLE(X) \
-        X(SNAPSHOT, "snapshot") \
-        X(HEALTH, "health") \
-        X(HOLD, "hold") \
-        X(HOLD_READ, "hold_read") /* holds/H and its verbs */ \
+#define GW_ORIGIN_TABLE(X)                                                                         \
+        X(SNAPSHOT, "snapshot")                                                                    \
+        X(HEALTH, "health")                                                                        \
+        X(HOLD, "hold")                                                                            \
+        X(HOLD_READ, "hold_read") /* holds/H and its verbs */                                      \
         X(FORWARD, "forward")     /* to an upstream, gated or bypassed */
 
 enum gw_origin_kind {
 #define X(id, word) GW_ORIGIN_##id,
         GW_ORIGIN_TABLE(X)
 #undef X
-        GW_ORIGIN_KINDS,
+                GW_ORIGIN_KINDS,
 };
 
 /* store_calls_total{op}. */
-#define GW_STORE_TABLE(X) \
-        X(JOIN, "join")       /* join, find again, claim */ \
-        X(LOOK, "look")       /* a poll that had to look */ \
-        X(LEAVE, "leave") \
-        X(USE, "use")         /* first use of a pass */ \
-        X(CONVERT, "convert") /* a hold was made, a pass is done */ \
+#define GW_STORE_TABLE(X)                                                                          \
+        X(JOIN, "join") /* join, find again, claim */                                              \
+        X(LOOK, "look") /* a poll that had to look */                                              \
+        X(LEAVE, "leave")                                                                          \
+        X(USE, "use")         /* first use of a pass */                                            \
+        X(CONVERT, "convert") /* a hold was made, a pass is done */                                \
         X(TICK, "tick")
 
 enum gw_store_op {
 #define X(id, word) GW_STORE_##id,
         GW_STORE_TABLE(X)
 #undef X
-        GW_STORE_OPS,
+                GW_STORE_OPS,
 };
 
 struct gw_sale_counters {
@@ -79,9 +79,9 @@ struct gw_counters {
         struct metrics_counter store_calls[GW_STORE_OPS];
         struct metrics_counter limited_network;
         struct metrics_counter limited_account;
-        struct metrics_counter parked;          /* gauge: requests waiting for the origin */
-        struct metrics_counter forward_failed;  /* upstream lost, late or malformed */
-        struct metrics_counter render_failed;   /* an answer did not fit: 500 */
+        struct metrics_counter parked;         /* gauge: requests waiting for the origin */
+        struct metrics_counter forward_failed; /* upstream lost, late or malformed */
+        struct metrics_counter render_failed;  /* an answer did not fit: 500 */
         struct metrics_histogram answer_seconds;
 };
 

@@ -19,7 +19,7 @@ int gw_etag_pages(const struct http_header *headers, size_t n, struct span body,
                 if (!span_eq(headers[i].name, SPAN("content-type")))
                         kept[count++] = headers[i];
         *page = http_page_new(200, headers, n, body);
-        *page_304 = http_page_new(304, kept, count, (struct span){ NULL, 0 });
+        *page_304 = http_page_new(304, kept, count, (struct span){NULL, 0});
         if (*page && *page_304)
                 return 0;
         http_page_free(page);

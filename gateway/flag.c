@@ -15,8 +15,10 @@
 
 struct gw_flag gw_flag_of(const struct gw_sale *s) {
         struct gw_flag f = {
-                .state = s->state, .left = LEFT_NULL,
-                .opens_at_ms = s->facts.opens_at_ms, .closes_at_ms = s->facts.closes_at_ms,
+                .state = s->state,
+                .left = LEFT_NULL,
+                .opens_at_ms = s->facts.opens_at_ms,
+                .closes_at_ms = s->facts.closes_at_ms,
         };
         int64_t available = s->facts.stock.available;
         if (!s->facts.has_item || s->left == GW_LEFT_HIDDEN)
@@ -68,15 +70,15 @@ static const struct span shared_long = SPAN("public, s-maxage=5, stale-while-rev
 
 static int render_flag(struct gw_sale *s) {
         char text[GW_FLAG_MAX], key[ADM_ID_LEN + 16];
-        struct span body = { text, gw_flag_render(s, text) };
+        struct span body = {text, gw_flag_render(s, text)};
         int n = snprintf(key, sizeof key, "sluice sale-%s", s->facts.id);
         gw_etag_of(body, s->pages.etag);
         struct http_header headers[] = {
-                { .name = SPAN("content-type"), .value = SPAN("application/json") },
-                { .name = SPAN("cache-control"), .value = is_last(s) ? shared_long : shared_short },
-                { .name = SPAN("etag"), .value = span_of(s->pages.etag) },
-                { .name = SPAN("surrogate-key"), .value = { key, (size_t)n } },
-                { .name = SPAN("access-control-allow-origin"), .value = SPAN("*") },
+                {.name = SPAN("content-type"), .value = SPAN("application/json")},
+                {.name = SPAN("cache-control"), .value = is_last(s) ? shared_long : shared_short},
+                {.name = SPAN("etag"), .value = span_of(s->pages.etag)},
+                {.name = SPAN("surrogate-key"), .value = {key, (size_t)n}},
+                {.name = SPAN("access-control-allow-origin"), .value = SPAN("*")},
         };
         return gw_etag_pages(headers, NET_COUNT_OF(headers), body, &s->pages.flag,
                              &s->pages.flag_304);
@@ -94,9 +96,14 @@ static struct end end_of(struct gw_sale *s) {
         bool sold_out = s->state == ADM_SALE_SOLD_OUT && s->facts.queue != ADM_QUEUE_REJECT;
         return (struct end){
                 .sale = s,
-                .place = { .state = sold_out ? ADM_SOLD_OUT : ADM_CLOSED, .position = -1,
-                           .ahead = -1, .eta_low_s = -1, .eta_high_s = -1, .likely = -1,
-                           .poll_after_ms = END_POLL_MS, .opens_at_ms = s->facts.opens_at_ms },
+                .place = {.state = sold_out ? ADM_SOLD_OUT : ADM_CLOSED,
+                          .position = -1,
+                          .ahead = -1,
+                          .eta_low_s = -1,
+                          .eta_high_s = -1,
+                          .likely = -1,
+                          .poll_after_ms = END_POLL_MS,
+                          .opens_at_ms = s->facts.opens_at_ms},
                 .line = sold_out ? PROBLEM_SOLD_OUT : PROBLEM_CLOSED,
                 .hold = sold_out ? PROBLEM_SOLD_OUT_HOLD : PROBLEM_CLOSED,
         };
@@ -105,7 +112,7 @@ static struct end end_of(struct gw_sale *s) {
 static struct span render_end(const struct end *e, enum problem_code code, bool with_place,
                               char out[END_TEXT_MAX]) {
         struct json_out o;
-        struct gw_place_text text = { .sale = span_of(e->sale->facts.id), .place = &e->place };
+        struct gw_place_text text = {.sale = span_of(e->sale->facts.id), .place = &e->place};
         json_out_init(&o, out, END_TEXT_MAX);
         problem_begin(&o, code, NULL);
         if (with_place)
@@ -115,19 +122,26 @@ static struct span render_end(const struct end *e, enum problem_code code, bool 
         return json_out_done(&o);
 }
 
-#define RETRY { .name = SPAN("retry-after"), .value = SPAN("30") }
-#define PRIVATE { .name = SPAN("cache-control"), .value = SPAN("private, no-store") }
-#define PUBLIC { .name = SPAN("cache-control"), .value = SPAN("public, max-age=5, s-maxage=5") }
-#define VARY { .name = SPAN("vary"), .value = SPAN("Accept, Accept-Language") }
-#define JSON { .name = SPAN("content-type"), .value = SPAN(PROBLEM_MEDIA_TYPE) }
-#define HTML { .name = SPAN("content-type"), .value = SPAN("text/html; charset=utf-8") }
-#define NOSNIFF { .name = SPAN("x-content-type-options"), .value = SPAN("nosniff") }
+#define RETRY                                                                                      \
+        { .name = SPAN("retry-after"), .value = SPAN("30") }
+#define PRIVATE                                                                                    \
+        { .name = SPAN("cache-control"), .value = SPAN("private, no-store") }
+#define PUBLIC                                                                                     \
+        { .name = SPAN("cache-control"), .value = SPAN("public, max-age=5, s-maxage=5") }
+#define VARY                                                                                       \
+        { .name = SPAN("vary"), .value = SPAN("Accept, Accept-Language") }
+#define JSON                                                                                       \
+        { .name = SPAN("content-type"), .value = SPAN(PROBLEM_MEDIA_TYPE) }
+#define HTML                                                                                       \
+        { .name = SPAN("content-type"), .value = SPAN("text/html; charset=utf-8") }
+#define NOSNIFF                                                                                    \
+        { .name = SPAN("x-content-type-options"), .value = SPAN("nosniff") }
 
 static int render_json_ends(struct gw_pages *p, const struct end *e) {
         char text[END_TEXT_MAX];
-        struct http_header line[] = { JSON, PRIVATE, RETRY };
-        struct http_header gated[] = { JSON, PUBLIC, VARY, RETRY };
-        struct http_header hold[] = { JSON, PRIVATE };
+        struct http_header line[] = {JSON, PRIVATE, RETRY};
+        struct http_header gated[] = {JSON, PUBLIC, VARY, RETRY};
+        struct http_header hold[] = {JSON, PRIVATE};
         struct span body = render_end(e, e->line, true, text);
         int status = problem_of(e->line)->status;
         p->end_line[GW_FORM_JSON] = http_page_new(status, line, NET_COUNT_OF(line), body);
@@ -140,13 +154,12 @@ static int render_json_ends(struct gw_pages *p, const struct end *e) {
 
 static int render_html_ends(struct gw_pages *p, const struct end *e) {
         static char text[GW_PAGE_MAX_BYTES];
-        struct http_header csp = { .name = SPAN("content-security-policy"),
-                                   .value = gw_page_csp() };
-        struct http_header line[] = { HTML, PRIVATE, VARY, NOSNIFF, RETRY, csp };
-        struct http_header gated[] = { HTML, PUBLIC, VARY, NOSNIFF, RETRY, csp };
+        struct http_header csp = {.name = SPAN("content-security-policy"), .value = gw_page_csp()};
+        struct http_header line[] = {HTML, PRIVATE, VARY, NOSNIFF, RETRY, csp};
+        struct http_header gated[] = {HTML, PUBLIC, VARY, NOSNIFF, RETRY, csp};
         struct gw_page_facts facts = gw_place_page(&e->place, span_of(e->sale->facts.id), false);
         facts.poll_after_ms = 0;
-        struct span body = { text, gw_page_render(&facts, text, sizeof text) };
+        struct span body = {text, gw_page_render(&facts, text, sizeof text)};
         assert(body.len > 0);
         int status = problem_of(e->line)->status;
         p->end_line[GW_FORM_HTML] = http_page_new(status, line, NET_COUNT_OF(line), body);
@@ -177,14 +190,14 @@ int gw_flag_list(struct gw_snapshot *s) {
                 n += flag.len;
         }
         memcpy(text + n, "]}", 2);
-        struct span body = { text, n + 2 };
+        struct span body = {text, n + 2};
         gw_etag_of(body, s->list_etag);
         struct http_header headers[] = {
-                { .name = SPAN("content-type"), .value = SPAN("application/json") },
-                { .name = SPAN("cache-control"), .value = shared_short },
-                { .name = SPAN("etag"), .value = span_of(s->list_etag) },
-                { .name = SPAN("surrogate-key"), .value = SPAN("sluice") },
-                { .name = SPAN("access-control-allow-origin"), .value = SPAN("*") },
+                {.name = SPAN("content-type"), .value = SPAN("application/json")},
+                {.name = SPAN("cache-control"), .value = shared_short},
+                {.name = SPAN("etag"), .value = span_of(s->list_etag)},
+                {.name = SPAN("surrogate-key"), .value = SPAN("sluice")},
+                {.name = SPAN("access-control-allow-origin"), .value = SPAN("*")},
         };
         int r = gw_etag_pages(headers, NET_COUNT_OF(headers), body, &s->list, &s->list_304);
         free(text);

@@ -26,9 +26,15 @@ static void forward_free(struct gw_forward *f) {
 
 bool gw_forward_drops(struct span name) {
         static const struct span dropped[] = {
-                SPAN("connection"), SPAN("keep-alive"), SPAN("proxy-connection"),
-                SPAN("proxy-authenticate"), SPAN("transfer-encoding"), SPAN("upgrade"),
-                SPAN("te"), SPAN("trailer"), SPAN("content-length"),
+                SPAN("connection"),
+                SPAN("keep-alive"),
+                SPAN("proxy-connection"),
+                SPAN("proxy-authenticate"),
+                SPAN("transfer-encoding"),
+                SPAN("upgrade"),
+                SPAN("te"),
+                SPAN("trailer"),
+                SPAN("content-length"),
         };
         if (span_starts(name, SPAN("sluice-")) || (name.len > 0 && name.p[0] == ':'))
                 return true;
@@ -48,7 +54,7 @@ struct told {
 };
 
 static struct told read_told(const struct http_header *headers, size_t n) {
-        struct told t = { .length = -1 };
+        struct told t = {.length = -1};
         for (size_t i = 0; i < n; i++) {
                 struct span name = headers[i].name, value = headers[i].value;
                 if (span_eq(name, SPAN("content-length")))
@@ -100,11 +106,11 @@ static void start_answer(struct gw_forward *f, int status, const struct http_hea
                 gw_head_add(&own, SPAN("cache-control"), SPAN("private, no-store"));
         for (size_t i = 0; i < n && count < FIELDS_MAX; i++) {
                 struct span name = headers[i].name;
-                bool is_replaced = is_personal && (span_eq(name, SPAN("cache-control")) ||
-                                                   span_eq(name, SPAN("expires")) ||
-                                                   span_eq(name, SPAN("age")));
-                bool is_forged = span_eq(name, SPAN("set-cookie")) &&
-                                 gw_cookie_is_ours(headers[i].value);
+                bool is_replaced = is_personal &&
+                                   (span_eq(name, SPAN("cache-control")) ||
+                                    span_eq(name, SPAN("expires")) || span_eq(name, SPAN("age")));
+                bool is_forged =
+                        span_eq(name, SPAN("set-cookie")) && gw_cookie_is_ours(headers[i].value);
                 if (!is_replaced && !is_forged && !gw_forward_drops(name))
                         out[count++] = headers[i];
         }
@@ -164,13 +170,15 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
                 metrics_add(&r->w->counters.forward_failed, 1);
         gw_answer_count(r, GW_ANSWER_FORWARDED);
         if (outcome == HTTP_CALL_OK)
-                (void)http_answer_data(x, (struct span){ NULL, 0 }, true);
+                (void)http_answer_data(x, (struct span){NULL, 0}, true);
         else
                 http_answer_abort(x);
 }
 
 static const struct http_call_events call_events = {
-        .on_head = on_head, .on_data = on_data, .on_done = on_done,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
 };
 
 /* ---- the exchange ---- */
@@ -212,11 +220,12 @@ static void pass_on(struct gw_request *r) {
                 return;
         }
         const struct conf_upstream *up = conf_gateway_upstream(conf, span_of(r->sale->upstream));
-        f->call = (struct http_call){ .events = &call_events, .owner = f, .manual_window = true };
+        f->call = (struct http_call){.events = &call_events, .owner = f, .manual_window = true};
         f->r = r;
         struct gw_forward_head head;
         struct http_call_request q = {
-                .body = r->x->body, .deadline_ms = up->request_timeout_ms,
+                .body = r->x->body,
+                .deadline_ms = up->request_timeout_ms,
         };
         gw_forward_head(&head, r, &q);
         if (http_pool_start(pool, &f->call, &q) < 0) {
@@ -233,13 +242,16 @@ static void on_body(struct http_exchange *x, int outcome) {
         if (outcome == HTTP_BODY_DONE)
                 pass_on(r);
         else
-                (void)gw_answer_problem(r, outcome == HTTP_BODY_TOO_LARGE ? PROBLEM_BODY_TOO_LARGE
-                                                                          : PROBLEM_REQUEST_TIMEOUT,
+                (void)gw_answer_problem(r,
+                                        outcome == HTTP_BODY_TOO_LARGE ? PROBLEM_BODY_TOO_LARGE
+                                                                       : PROBLEM_REQUEST_TIMEOUT,
                                         NULL);
 }
 
 static const struct http_exchange_events exchange_events = {
-        .on_body = on_body, .on_gone = on_gone, .on_drain = on_drain,
+        .on_body = on_body,
+        .on_gone = on_gone,
+        .on_drain = on_drain,
 };
 
 enum gw_next gw_forward(struct gw_request *r) {

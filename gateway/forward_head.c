@@ -11,14 +11,14 @@
 
 static void add(struct gw_forward_head *h, struct span name, struct span value) {
         if (h->n < GW_FORWARD_FIELDS)
-                h->at[h->n++] = (struct http_header){ .name = name, .value = value };
+                h->at[h->n++] = (struct http_header){.name = name, .value = value};
 }
 
 static void add_text(struct gw_forward_head *h, struct span name, const char *text, size_t len) {
         if (len > GW_FORWARD_TEXT - h->used)
                 return;
         memcpy(h->text + h->used, text, len);
-        add(h, name, (struct span){ h->text + h->used, len });
+        add(h, name, (struct span){h->text + h->used, len});
         h->used += len;
 }
 
@@ -28,7 +28,7 @@ static void add_cookies(struct gw_forward_head *h, struct span cookies) {
                 return;
         size_t n = gw_cookie_strip(cookies, kept);
         if (n > 0)
-                add(h, SPAN("cookie"), (struct span){ kept, n });
+                add(h, SPAN("cookie"), (struct span){kept, n});
 }
 
 static void add_passed(struct gw_forward_head *h, struct gw_request *r) {
@@ -50,8 +50,8 @@ static void add_origin_of(struct gw_forward_head *h, struct gw_request *r) {
         size_t n = gw_address_text(&r->address, address);
         bool is_ipv4 = gw_address_is_ipv4(&r->address);
         int len = snprintf(text, sizeof text, "for=%s%s%s;host=\"%.*s\";proto=https",
-                           is_ipv4 ? "" : "\"[", address, is_ipv4 ? "" : "]\"",
-                           (int)authority.len, authority.p);
+                           is_ipv4 ? "" : "\"[", address, is_ipv4 ? "" : "]\"", (int)authority.len,
+                           authority.p);
         if (len > 0 && (size_t)len < sizeof text)
                 add_text(h, SPAN("forwarded"), text, (size_t)len);
         add_text(h, SPAN("x-forwarded-for"), address, n);
@@ -82,8 +82,7 @@ static void add_rights(struct gw_forward_head *h, struct gw_request *r) {
                 add(h, SPAN("sluice-pass"), r->pass_text);
 }
 
-void gw_forward_head(struct gw_forward_head *h, struct gw_request *r,
-                     struct http_call_request *q) {
+void gw_forward_head(struct gw_forward_head *h, struct gw_request *r, struct http_call_request *q) {
         const struct http_request *in = &r->x->request;
         h->n = 0;
         h->used = 0;

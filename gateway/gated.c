@@ -12,7 +12,10 @@ bool gw_gated_may_pass(const struct gw_request *r) {
 static void use_new_pass(struct gw_request *r) {
         const struct adm_pass *p = &r->place.pass;
         r->shown = (struct adm_shown){
-                .tag = r->tag, .round = p->round, .iat_ms = p->iat_ms, .exp_ms = p->exp_ms,
+                .tag = r->tag,
+                .round = p->round,
+                .iat_ms = p->iat_ms,
+                .exp_ms = p->exp_ms,
                 .holder = p->life == ADM_PASS_HOLDER,
         };
         memcpy(r->shown.jti, p->jti, sizeof r->shown.jti);

@@ -20,8 +20,8 @@ void gw_guest_key(const void *secret, size_t len, uint8_t out[GW_GUEST_KEY_LEN])
         uint8_t mac[EVP_MAX_MD_SIZE];
         unsigned n = 0;
         assert(len <= INT32_MAX);
-        unsigned char *done = HMAC(EVP_sha256(), secret, (int)len, (const uint8_t *)label.p,
-                                   label.len, mac, &n);
+        unsigned char *done =
+                HMAC(EVP_sha256(), secret, (int)len, (const uint8_t *)label.p, label.len, mac, &n);
         assert(done && n == GW_GUEST_KEY_LEN);
         memcpy(out, mac, GW_GUEST_KEY_LEN);
         OPENSSL_cleanse(mac, sizeof mac);
@@ -56,8 +56,8 @@ void gw_guest_encode(const uint8_t key[GW_GUEST_KEY_LEN], const struct adm_tag *
 bool gw_guest_decode(const uint8_t key[GW_GUEST_KEY_LEN], struct span text, struct adm_tag *out) {
         uint8_t raw[RAW_LEN], mac[MAC_LEN];
         size_t len = 0;
-        if (text.len != GW_GUEST_TEXT_LEN ||
-            base64_url_decode(raw, sizeof raw, &len, text) != 0 || len != sizeof raw)
+        if (text.len != GW_GUEST_TEXT_LEN || base64_url_decode(raw, sizeof raw, &len, text) != 0 ||
+            len != sizeof raw)
                 return false;
         memcpy(out->b, raw, sizeof out->b);
         mac_of(key, out, mac);

@@ -49,7 +49,7 @@ static void on_gone(struct http_exchange *x) {
         gw_request_drop(r);
 }
 
-static const struct http_exchange_events events = { .on_body = on_body, .on_gone = on_gone };
+static const struct http_exchange_events events = {.on_body = on_body, .on_gone = on_gone};
 
 static bool key_is_good(struct span key) {
         if (key.len < 1 || key.len > KEY_MAX)
@@ -105,8 +105,8 @@ static enum gw_next place_of_verb(struct gw_request *r) {
 }
 
 static enum gw_next refuse_by_state(struct gw_request *r) {
-        bool is_before = r->sale->state == ADM_SALE_SCHEDULED ||
-                         r->sale->state == ADM_SALE_PREQUEUE;
+        bool is_before =
+                r->sale->state == ADM_SALE_SCHEDULED || r->sale->state == ADM_SALE_PREQUEUE;
         if (is_before)
                 return gw_answer_problem(r, PROBLEM_NOT_OPEN, "the sale has not opened");
         if (r->standing == GW_PASS_DEAD)

@@ -24,8 +24,8 @@ struct answered {
 
 /* The contract's members, in its order. */
 static void render_for_shopper(const json_t *hold, struct answered *a) {
-        static const char *const names[] = { "hold", "sale", "qty", "state", "expires_at",
-                                             "extended", "created_at", "replaces" };
+        static const char *const names[] = {"hold",       "sale",     "qty",        "state",
+                                            "expires_at", "extended", "created_at", "replaces"};
         struct json_out o;
         json_out_init(&o, a->text, sizeof a->text);
         json_out_object(&o, NULL);
@@ -52,7 +52,8 @@ static void read_answer(const struct gw_origin_call *c, struct answered *a) {
                 a->end_ms = json_get_time(root, "expires_at", 0);
                 a->stands = span_eq(state, SPAN("held")) || span_eq(state, SPAN("sold")) ||
                             span_eq(state, SPAN("shipped"));
-                a->is_ours = c->r && span_eq(json_get_str(root, "buyer"), gw_request_account(c->r)) &&
+                a->is_ours = c->r &&
+                             span_eq(json_get_str(root, "buyer"), gw_request_account(c->r)) &&
                              span_eq(json_get_str(root, "sale"), gw_request_sale_id(c->r));
         }
         json_decref(root);
@@ -77,12 +78,16 @@ static void tell_stock(const struct gw_origin_call *c, int64_t now_ms) {
 static void tell_store(struct gw_origin_call *c, const struct answered *a) {
         struct adm_store *store = c->w->shared->store;
         int64_t now_ms = gw_worker_sale_time_ms(c->w);
-        struct adm_pass pass = { 0 };
+        struct adm_pass pass = {0};
         int outcome = ADM_PASS_UNKNOWN;
         if (c->is_begun) {
                 struct adm_hold_end e = {
-                        .qty = c->qty, .held = a->stands, .hold_end_ms = a->end_ms,
-                        .has_stock = c->has_stock, .timeline = c->timeline, .n = c->n,
+                        .qty = c->qty,
+                        .held = a->stands,
+                        .hold_end_ms = a->end_ms,
+                        .has_stock = c->has_stock,
+                        .timeline = c->timeline,
+                        .n = c->n,
                         .available = c->available,
                 };
                 gw_count_store(&c->w->counters, GW_STORE_CONVERT);
@@ -132,8 +137,7 @@ static void answer_unanswered(struct gw_request *r, const struct gw_origin_call 
                                        : "no answer yet; ask again with the same key");
 }
 
-static void answer_as_told(struct gw_request *r, const struct gw_origin_call *c,
-                           struct span body) {
+static void answer_as_told(struct gw_request *r, const struct gw_origin_call *c, struct span body) {
         struct gw_head h;
         gw_head_init(&h);
         (void)gw_head_personal(&h, r);
@@ -161,9 +165,9 @@ static void on_reserved(struct gw_origin_call *c) {
                 r->retry_after_ms = refusal == PROBLEM_ALL_HELD ? 2000 : 0;
                 (void)gw_answer_problem(r, refusal, NULL);
         } else if (a.is_hold) {
-                answer_as_told(r, c, (struct span){ a.text, a.len });
+                answer_as_told(r, c, (struct span){a.text, a.len});
         } else if (is_refusal(c)) {
-                answer_as_told(r, c, (struct span){ c->body, c->len });
+                answer_as_told(r, c, (struct span){c->body, c->len});
         } else {
                 answer_unanswered(r, c);
         }
@@ -191,7 +195,7 @@ static void on_read(struct gw_origin_call *c) {
         else if (verb_of(r))
                 ask_verb(r, verb_of(r));
         else
-                answer_as_told(r, c, (struct span){ a.text, a.len });
+                answer_as_told(r, c, (struct span){a.text, a.len});
 }
 
 static void on_changed(struct gw_origin_call *c) {
@@ -202,9 +206,9 @@ static void on_changed(struct gw_origin_call *c) {
         if (!r)
                 return;
         if (a.is_hold)
-                answer_as_told(r, c, (struct span){ a.text, a.len });
+                answer_as_told(r, c, (struct span){a.text, a.len});
         else if (is_refusal(c))
-                answer_as_told(r, c, (struct span){ c->body, c->len });
+                answer_as_told(r, c, (struct span){c->body, c->len});
         else
                 answer_unanswered(r, c);
 }
@@ -219,8 +223,8 @@ static void begin_hold(struct gw_request *r, struct gw_origin_call *c) {
         if (c->replay_only)
                 return;
         gw_count_store(&r->w->counters, GW_STORE_USE);
-        int outcome = adm_store_hold_begin(r->w->shared->store, c->sale, &r->shown, r->qty,
-                                           r->now_ms);
+        int outcome =
+                adm_store_hold_begin(r->w->shared->store, c->sale, &r->shown, r->qty, r->now_ms);
         c->is_begun = outcome == ADM_DONE;
         c->no_room = outcome == ADM_NO_ROOM;
         c->replay_only = !c->is_begun;
@@ -236,7 +240,7 @@ static struct span render_hold(const struct gw_request *r, char *out, size_t cap
         json_out_uint(&o, "qty", r->qty);
         json_out_text(&o, "sale", r->sale->facts.id);
         json_out_text(&o, "channel", "gateway");
-        json_out_str(&o, "pass_jti", (struct span){ jti, sizeof jti });
+        json_out_str(&o, "pass_jti", (struct span){jti, sizeof jti});
         json_out_object_end(&o);
         return json_out_done(&o);
 }
@@ -247,14 +251,14 @@ static struct span pass_text(struct gw_request *r, char out[GW_PASS_TEXT_MAX]) {
         size_t n = 0;
         if (r->standing == GW_PASS_IN_FORCE && r->pass.renewed &&
             gw_pass_sign(r->snap->settings, r->sale, gw_request_account(r), &r->pass, out, &n) == 0)
-                return (struct span){ out, n };
+                return (struct span){out, n};
         return r->pass_text;
 }
 
 static void ask(struct gw_request *r, struct gw_origin_call *c, struct http_call_request *q,
                 enum gw_origin_kind kind) {
         const struct conf_gateway *conf = gw_request_conf(r);
-        struct answered none = { 0 };
+        struct answered none = {0};
         q->scheme = SPAN("http");
         q->authority = span_of(conf->origin.address.text);
         q->deadline_ms = conf->origin.request_timeout_ms;
@@ -276,8 +280,8 @@ static struct gw_origin_call *new_call(struct gw_request *r,
 
 static size_t common_headers(const struct gw_request *r, struct http_header *out) {
         const struct gw_settings *s = r->snap->settings;
-        out[0] = (struct http_header){ .name = SPAN("authorization"),
-                                       .value = { s->bearer, s->bearer_len } };
+        out[0] = (struct http_header){.name = SPAN("authorization"),
+                                      .value = {s->bearer, s->bearer_len}};
         return 1;
 }
 
@@ -292,20 +296,22 @@ void gw_hold_call_reserve(struct gw_request *r) {
                            r->sale->facts.tenant, r->sale->facts.item);
         begin_hold(r, c);
         struct http_call_request q = {
-                .method = SPAN("POST"), .path = { path, (size_t)len }, .headers = headers,
+                .method = SPAN("POST"),
+                .path = {path, (size_t)len},
+                .headers = headers,
                 .body = render_hold(r, body, sizeof body),
         };
         int digits = snprintf(length, sizeof length, "%zu", q.body.len);
-        headers[n++] = (struct http_header){ .name = SPAN("content-type"),
-                                             .value = SPAN("application/json") };
-        headers[n++] = (struct http_header){ .name = SPAN("content-length"),
-                                             .value = { length, (size_t)digits } };
-        headers[n++] = (struct http_header){ .name = SPAN("idempotency-key"), .value = r->key };
-        headers[n++] = (struct http_header){ .name = SPAN("sluice-pass"),
-                                             .value = pass_text(r, pass) };
+        headers[n++] = (struct http_header){.name = SPAN("content-type"),
+                                            .value = SPAN("application/json")};
+        headers[n++] = (struct http_header){.name = SPAN("content-length"),
+                                            .value = {length, (size_t)digits}};
+        headers[n++] = (struct http_header){.name = SPAN("idempotency-key"), .value = r->key};
+        headers[n++] =
+                (struct http_header){.name = SPAN("sluice-pass"), .value = pass_text(r, pass)};
         if (c->replay_only)
-                headers[n++] = (struct http_header){ .name = SPAN("sluice-replay-only"),
-                                                     .value = SPAN("1") };
+                headers[n++] = (struct http_header){.name = SPAN("sluice-replay-only"),
+                                                    .value = SPAN("1")};
         q.n_headers = n;
         ask(r, c, &q, GW_ORIGIN_HOLD);
 }
@@ -317,12 +323,13 @@ static void ask_by_id(struct gw_request *r, struct gw_origin_call *c, const char
                            r->route.hold.p, verb ? "/" : "", verb ? verb : "");
         struct http_call_request q = {
                 .method = verb ? SPAN("POST") : SPAN("GET"),
-                .path = { path, (size_t)len }, .headers = headers,
+                .path = {path, (size_t)len},
+                .headers = headers,
                 .n_headers = common_headers(r, headers),
         };
         if (verb)
-                headers[q.n_headers++] = (struct http_header){ .name = SPAN("content-length"),
-                                                               .value = SPAN("0") };
+                headers[q.n_headers++] =
+                        (struct http_header){.name = SPAN("content-length"), .value = SPAN("0")};
         ask(r, c, &q, GW_ORIGIN_HOLD_READ);
 }
 

@@ -6,8 +6,7 @@ static char lower(char c) {
 
 static bool is_host_char(char c) {
         char l = lower(c);
-        return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-               c == '_';
+        return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
 /* How many bytes of `s` are the host: a name, an IPv4 or a bracketed IPv6. */
@@ -67,7 +66,7 @@ int gw_host_of(const struct http_request *r, const struct conf_gateway *conf, ch
         if (field.p && !equal_folded(field, authority))
                 return GW_HOST_MALFORMED;
         size_t n = host_length(authority);
-        struct span port = { authority.p + n, authority.len - n };
+        struct span port = {authority.p + n, authority.len - n};
         if (n == 0 || n >= GW_HOST_TEXT_MAX || !port_is_good(port))
                 return GW_HOST_MALFORMED;
         if (n > 1 && authority.p[n - 1] == '.')
@@ -75,6 +74,5 @@ int gw_host_of(const struct http_request *r, const struct conf_gateway *conf, ch
         for (size_t i = 0; i < n; i++)
                 host[i] = lower(authority.p[i]);
         *len = n;
-        return is_served(conf, (struct span){ host, n }, authority) ? GW_HOST_OURS
-                                                                    : GW_HOST_FOREIGN;
+        return is_served(conf, (struct span){host, n}, authority) ? GW_HOST_OURS : GW_HOST_FOREIGN;
 }

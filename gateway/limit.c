@@ -39,9 +39,12 @@ bool gw_limit_account(struct gw_request *r) {
         uint64_t period_ms = (uint64_t)burst * 1000 / conf->limiter.account_requests_per_s;
         struct adm_limit limit = {
                 .burst = burst,
-                .period_ms = period_ms < 1 ? 1 : period_ms > 3600000 ? 3600000 : (uint32_t)period_ms,
+                .period_ms = period_ms < 1         ? 1
+                             : period_ms > 3600000 ? 3600000
+                                                   : (uint32_t)period_ms,
         };
-        uint64_t seed = r->w->shared->hash_seed + SEED_ACCOUNT + r->sale->handle * UINT64_C(1000003);
+        uint64_t seed =
+                r->w->shared->hash_seed + SEED_ACCOUNT + r->sale->handle * UINT64_C(1000003);
         uint64_t key = gw_hash(seed, r->tag.b, sizeof r->tag.b);
         return is_over(r, key, limit, &r->w->counters.limited_account);
 }

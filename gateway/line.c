@@ -38,8 +38,13 @@ void gw_line_look(struct gw_request *r) {
         if (!r->sale->is_stored || adm_store_look(r->w->shared->store, r->sale->handle, jitter(r),
                                                   r->now_ms, &r->place) != ADM_DONE)
                 r->place = (struct adm_place){
-                        .state = state_of_sale(r->sale), .position = -1, .ahead = -1,
-                        .eta_low_s = -1, .eta_high_s = -1, .likely = -1, .poll_after_ms = 5000,
+                        .state = state_of_sale(r->sale),
+                        .position = -1,
+                        .ahead = -1,
+                        .eta_low_s = -1,
+                        .eta_high_s = -1,
+                        .likely = -1,
+                        .poll_after_ms = 5000,
                         .opens_at_ms = r->sale->facts.opens_at_ms,
                 };
         r->place.has_ticket = false;
@@ -67,7 +72,7 @@ static void name_by_ticket(struct gw_request *r) {
         }
         size_t n = gw_names_get(r->w->shared->names, &r->ticket.tag, name);
         if (n > 0)
-                gw_account_set(r, (struct span){ name, n });
+                gw_account_set(r, (struct span){name, n});
 }
 
 /* A plain waiter's poll is answered from the ticket and published numbers; it
@@ -85,8 +90,13 @@ static int poll_by_ticket(struct gw_request *r) {
 static void place_of_pass(struct gw_request *r) {
         r->has_place = true;
         r->place = (struct adm_place){
-                .state = ADM_ADMITTED, .eta_low_s = 0, .eta_high_s = 0, .likely = 1,
-                .opens_at_ms = r->sale->facts.opens_at_ms, .has_pass = true, .pass = r->pass,
+                .state = ADM_ADMITTED,
+                .eta_low_s = 0,
+                .eta_high_s = 0,
+                .likely = 1,
+                .opens_at_ms = r->sale->facts.opens_at_ms,
+                .has_pass = true,
+                .pass = r->pass,
         };
 }
 
@@ -122,8 +132,11 @@ enum gw_next gw_line_join(struct gw_request *r) {
         if (is_away(r))
                 return join_while_away(r);
         struct adm_join join = {
-                .tag = r->tag, .guest = r->is_guest, .ticket_bad = r->ticket_bad,
-                .ticket = r->has_ticket ? &r->ticket : NULL, .random = jitter(r),
+                .tag = r->tag,
+                .guest = r->is_guest,
+                .ticket_bad = r->ticket_bad,
+                .ticket = r->has_ticket ? &r->ticket : NULL,
+                .random = jitter(r),
         };
         random_bytes(join.jti, sizeof join.jti);
         gw_count_store(&r->w->counters, GW_STORE_JOIN);
@@ -140,9 +153,9 @@ enum gw_next gw_line_join(struct gw_request *r) {
 }
 
 static enum gw_next leave(struct gw_request *r) {
-        bool is_ours = r->has_ticket && r->sale->is_stored &&
-                       r->ticket.round == r->sale->facts.round &&
-                       r->ticket.sale == adm_sale_hash(r->sale->facts.id, strlen(r->sale->facts.id));
+        bool is_ours =
+                r->has_ticket && r->sale->is_stored && r->ticket.round == r->sale->facts.round &&
+                r->ticket.sale == adm_sale_hash(r->sale->facts.id, strlen(r->sale->facts.id));
         if (is_ours) {
                 gw_count_store(&r->w->counters, GW_STORE_LEAVE);
                 adm_store_leave(r->w->shared->store, r->sale->handle, &r->ticket.tag, r->now_ms);

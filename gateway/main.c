@@ -67,7 +67,7 @@ static int serve(const char *file, struct gw_settings *settings) {
 }
 
 int main(int argc, char **argv) {
-        struct arguments a = { 0 };
+        struct arguments a = {0};
         struct gw_settings *settings = NULL;
         int r = read_arguments(argc, argv, &a);
         if (r > 0)

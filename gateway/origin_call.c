@@ -22,8 +22,8 @@ bool gw_version_parse(struct span text, uint64_t *timeline, uint64_t *n) {
         if (!dot)
                 return false;
         size_t before = (size_t)(dot - text.p);
-        if (!gw_digits_parse((struct span){ text.p, before }, &high) ||
-            !gw_digits_parse((struct span){ dot + 1, text.len - before - 1 }, &low))
+        if (!gw_digits_parse((struct span){text.p, before}, &high) ||
+            !gw_digits_parse((struct span){dot + 1, text.len - before - 1}, &low))
                 return false;
         *timeline = (uint64_t)high;
         *n = (uint64_t)low;
@@ -69,7 +69,9 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
 }
 
 static const struct http_call_events events = {
-        .on_head = on_head, .on_data = on_data, .on_done = on_done,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
 };
 
 struct gw_origin_call *gw_origin_call_new(struct gw_request *r,
@@ -78,7 +80,7 @@ struct gw_origin_call *gw_origin_call_new(struct gw_request *r,
         if (!c)
                 return NULL;
         memset(c, 0, offsetof(struct gw_origin_call, body));
-        c->call = (struct http_call){ .events = &events, .owner = c };
+        c->call = (struct http_call){.events = &events, .owner = c};
         c->w = r->w;
         c->r = r;
         c->on_answer = on_answer;

@@ -64,10 +64,10 @@ static void read_numbers(const json_t *o, struct adm_sale_facts *f) {
 }
 
 static bool read_words(const json_t *o, struct gw_sale *out) {
-        static const char *const queues[] = { "fifo", "draw", "random", "passthrough", "reject",
-                                              NULL };
-        static const char *const identities[] = { "account", "guest", NULL };
-        static const char *const lefts[] = { "hidden", "exact", "few", NULL };
+        static const char *const queues[] = {"fifo",        "draw",   "random",
+                                             "passthrough", "reject", NULL};
+        static const char *const identities[] = {"account", "guest", NULL};
+        static const char *const lefts[] = {"hidden", "exact", "few", NULL};
         int queue = choice(o, "queue", queues, ADM_QUEUE_FIFO);
         int identity = choice(o, "identity", identities, ADM_IDENTITY_ACCOUNT);
         int left = choice(o, "left", lefts, GW_LEFT_HIDDEN);
@@ -105,10 +105,10 @@ static void read_stock(const json_t *items, struct adm_sale_facts *f, int64_t no
 static struct span host_of(struct span text) {
         if (text.len > 0 && text.p[0] == '[') {
                 const char *end = memchr(text.p, ']', text.len);
-                return end ? (struct span){ text.p, (size_t)(end - text.p) + 1 } : text;
+                return end ? (struct span){text.p, (size_t)(end - text.p) + 1} : text;
         }
         const char *colon = text.len ? memchr(text.p, ':', text.len) : NULL;
-        return colon ? (struct span){ text.p, (size_t)(colon - text.p) } : text;
+        return colon ? (struct span){text.p, (size_t)(colon - text.p)} : text;
 }
 
 static int read_rules(const json_t *rows, struct gw_rules *out) {
@@ -198,7 +198,7 @@ int gw_parse_update(const json_t *document, const struct gw_sale *sale,
         const json_t *revoked = json_object_get(document, "revocations");
         struct adm_converted *c = calloc(json_array_size(converted) + 1, sizeof *c);
         struct adm_revoked *v = calloc(json_array_size(revoked) + 1, sizeof *v);
-        *out = (struct adm_sale_update){ .facts = sale->facts, .converted = c, .revoked = v };
+        *out = (struct adm_sale_update){.facts = sale->facts, .converted = c, .revoked = v};
         if (!c || !v) {
                 gw_parse_free_update(out);
                 return -ENOMEM;

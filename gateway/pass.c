@@ -14,8 +14,8 @@ void gw_pass_jti(const uint8_t jti[ADM_JTI_LEN], char out[GW_JTI_TEXT_LEN]) {
 
 bool gw_pass_jti_parse(struct span text, uint8_t out[ADM_JTI_LEN]) {
         size_t n = 0;
-        return text.len == GW_JTI_TEXT_LEN &&
-               base64_url_decode(out, ADM_JTI_LEN, &n, text) == 0 && n == ADM_JTI_LEN;
+        return text.len == GW_JTI_TEXT_LEN && base64_url_decode(out, ADM_JTI_LEN, &n, text) == 0 &&
+               n == ADM_JTI_LEN;
 }
 
 int gw_pass_sign(const struct gw_settings *s, const struct gw_sale *sale, struct span account,
@@ -38,7 +38,7 @@ int gw_pass_sign(const struct gw_settings *s, const struct gw_sale *sale, struct
 }
 
 int gw_pass_read(struct gw_request *r, struct jwt_claims *claims) {
-        static const struct jwt_rules rules = { .typ = JWT_TYP_PASS, .issuer = ISSUER };
+        static const struct jwt_rules rules = {.typ = JWT_TYP_PASS, .issuer = ISSUER};
         struct adm_shown *shown = &r->shown;
         int outcome = jwt_cache_verify(r->w->passes, r->snap->settings->pass_keys, r->pass_text,
                                        &rules, r->now_ms, claims);

@@ -48,9 +48,9 @@ static int render(struct gw_control *c, struct gw_sale *s) {
         }
         s->flag_version = slot ? slot->flag_version : 1;
         s->flag_as_of_ms = slot ? slot->flag_as_of_ms : s->facts.opens_at_ms;
-        bool may_share = same && before && before->flag_version == s->flag_version &&
-                         (before->facts.queue == ADM_QUEUE_REJECT) ==
-                                 (s->facts.queue == ADM_QUEUE_REJECT);
+        bool may_share =
+                same && before && before->flag_version == s->flag_version &&
+                (before->facts.queue == ADM_QUEUE_REJECT) == (s->facts.queue == ADM_QUEUE_REJECT);
         if (may_share) {
                 share_pages(s, &before->pages);
                 return 0;
@@ -173,7 +173,7 @@ int gw_publish_document(struct gw_control *c, json_t *document, bool is_live) {
             json_get_int(document, "now", 0) <= 0)
                 return 1;
         /* By the digest of the one on disk we would be told only what is new. */
-        struct span digest = is_live ? json_get_str(document, "digest") : (struct span){ NULL, 0 };
+        struct span digest = is_live ? json_get_str(document, "digest") : (struct span){NULL, 0};
         return build(c, document, true, digest);
 }
 

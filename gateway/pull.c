@@ -103,7 +103,9 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
 }
 
 static const struct http_call_events events = {
-        .on_head = on_head, .on_data = on_data, .on_done = on_done,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
 };
 
 static void pull(struct gw_pull *p) {
@@ -114,13 +116,16 @@ static void pull(struct gw_pull *p) {
         int len = snprintf(path, sizeof path, "/v1/snapshot?wait=%" PRIu32 "%s%s",
                            conf->snapshot.wait_ms, digest[0] ? "&after=" : "", digest);
         struct http_header headers[] = {
-                { .name = SPAN("authorization"), .value = { s->bearer, s->bearer_len } },
-                { .name = SPAN("accept"), .value = SPAN("application/json") },
+                {.name = SPAN("authorization"), .value = {s->bearer, s->bearer_len}},
+                {.name = SPAN("accept"), .value = SPAN("application/json")},
         };
         struct http_call_request q = {
-                .method = SPAN("GET"), .scheme = SPAN("http"),
-                .authority = span_of(conf->origin.address.text), .path = { path, (size_t)len },
-                .headers = headers, .n_headers = NET_COUNT_OF(headers),
+                .method = SPAN("GET"),
+                .scheme = SPAN("http"),
+                .authority = span_of(conf->origin.address.text),
+                .path = {path, (size_t)len},
+                .headers = headers,
+                .n_headers = NET_COUNT_OF(headers),
                 .deadline_ms = (int64_t)conf->snapshot.wait_ms + conf->origin.request_timeout_ms,
         };
         p->too_large = false;
@@ -144,7 +149,7 @@ int gw_pull_new(struct gw_control *c, struct gw_pull **out) {
                 return -ENOMEM;
         p->c = c;
         p->heard_at_ms = loop_clock_ms();
-        p->call = (struct http_call){ .events = &events, .owner = p };
+        p->call = (struct http_call){.events = &events, .owner = p};
         buf_init(&p->body, ANSWER_MAX);
         loop_timer_init(c->loop, &p->again, on_timer);
         loop_timer_start(&p->again, 0);

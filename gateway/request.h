@@ -43,7 +43,7 @@ struct gw_request {
         struct gw_worker *w;
         struct gw_snapshot *snap; /* borrowed; an own reference once kept */
         const struct gw_sale *sale;
-        size_t step;              /* the next to run */
+        size_t step; /* the next to run */
         bool is_kept;
         int64_t mono_ms, now_ms;
         int64_t started_us;
@@ -70,8 +70,8 @@ struct gw_request {
         struct adm_tag tag;
 
         /* what it holds */
-        bool has_ticket; /* `ticket` is authentic and of this sale */
-        bool ticket_bad; /* one came, but it is not */
+        bool has_ticket;      /* `ticket` is authentic and of this sale */
+        bool ticket_bad;      /* one came, but it is not */
         bool pass_is_foreign; /* one came, of another account */
         enum gw_standing standing;
         struct adm_ticket ticket;
@@ -87,8 +87,8 @@ struct gw_request {
         struct span key; /* Idempotency-Key */
         uint32_t qty;
 
-        struct gw_forward *forward;       /* while parked on an upstream */
-        struct gw_origin_call *call;      /* while parked on the origin */
+        struct gw_forward *forward;  /* while parked on an upstream */
+        struct gw_origin_call *call; /* while parked on the origin */
 };
 
 /* Moves `r` from the stack into the exchange; the walk continues with what is
@@ -103,7 +103,7 @@ void gw_request_drop(struct gw_request *r);
 void gw_walk_run(struct gw_request *r);
 
 static inline struct span gw_request_account(const struct gw_request *r) {
-        return (struct span){ r->account, r->account_len };
+        return (struct span){r->account, r->account_len};
 }
 
 static inline const struct conf_gateway *gw_request_conf(const struct gw_request *r) {

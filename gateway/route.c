@@ -1,8 +1,8 @@
 #include "gateway/route.h"
 
 #define GET_HEAD ((1U << HTTP_GET) | (1U << HTTP_HEAD))
-#define ANY                                                                               \
-        (GET_HEAD | (1U << HTTP_POST) | (1U << HTTP_PUT) | (1U << HTTP_PATCH) |            \
+#define ANY                                                                                        \
+        (GET_HEAD | (1U << HTTP_POST) | (1U << HTTP_PUT) | (1U << HTTP_PATCH) |                    \
          (1U << HTTP_DELETE) | (1U << HTTP_OPTIONS))
 
 struct row {
@@ -12,19 +12,19 @@ struct row {
 };
 
 static const struct row rows[GW_ROUTES] = {
-        [GW_ROUTE_FLAG] = { "flag", "GET, HEAD", GET_HEAD },
-        [GW_ROUTE_LIST] = { "list", "GET, HEAD", GET_HEAD },
-        [GW_ROUTE_JWKS] = { "jwks", "GET, HEAD", GET_HEAD },
-        [GW_ROUTE_DRAW] = { "draw", "GET, HEAD", GET_HEAD },
-        [GW_ROUTE_LINE] = { "line", "GET, HEAD, POST, DELETE",
-                            GET_HEAD | (1U << HTTP_POST) | (1U << HTTP_DELETE) },
-        [GW_ROUTE_EVENTS] = { "events", "GET", 1U << HTTP_GET },
-        [GW_ROUTE_HOLDS] = { "holds", "POST", 1U << HTTP_POST },
-        [GW_ROUTE_HOLD] = { "hold", "GET, HEAD", GET_HEAD },
-        [GW_ROUTE_EXTEND] = { "extend", "POST", 1U << HTTP_POST },
-        [GW_ROUTE_RELEASE] = { "release", "POST", 1U << HTTP_POST },
-        [GW_ROUTE_NONE] = { "none", "", ANY | (1U << HTTP_METHOD_OTHER) },
-        [GW_ROUTE_GATED] = { "gated", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", ANY },
+        [GW_ROUTE_FLAG] = {"flag", "GET, HEAD", GET_HEAD},
+        [GW_ROUTE_LIST] = {"list", "GET, HEAD", GET_HEAD},
+        [GW_ROUTE_JWKS] = {"jwks", "GET, HEAD", GET_HEAD},
+        [GW_ROUTE_DRAW] = {"draw", "GET, HEAD", GET_HEAD},
+        [GW_ROUTE_LINE] = {"line", "GET, HEAD, POST, DELETE",
+                           GET_HEAD | (1U << HTTP_POST) | (1U << HTTP_DELETE)},
+        [GW_ROUTE_EVENTS] = {"events", "GET", 1U << HTTP_GET},
+        [GW_ROUTE_HOLDS] = {"holds", "POST", 1U << HTTP_POST},
+        [GW_ROUTE_HOLD] = {"hold", "GET, HEAD", GET_HEAD},
+        [GW_ROUTE_EXTEND] = {"extend", "POST", 1U << HTTP_POST},
+        [GW_ROUTE_RELEASE] = {"release", "POST", 1U << HTTP_POST},
+        [GW_ROUTE_NONE] = {"none", "", ANY | (1U << HTTP_METHOD_OTHER)},
+        [GW_ROUTE_GATED] = {"gated", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", ANY},
 };
 
 unsigned gw_route_methods(enum gw_route_kind kind) {
@@ -90,7 +90,7 @@ static bool segments_are_plain(struct span s) {
         for (size_t i = 1; i <= s.len; i++) {
                 if (i < s.len && s.p[i] != '/')
                         continue;
-                struct span segment = { s.p + start, i - start };
+                struct span segment = {s.p + start, i - start};
                 bool is_last = i == s.len;
                 if ((segment.len == 0 && !is_last) || segment_is_dots(segment))
                         return false;
@@ -117,7 +117,7 @@ static struct span take_segment(struct span *s) {
         size_t n = 0;
         while (n < s->len && s->p[n] != '/')
                 n++;
-        struct span segment = { s->p, n };
+        struct span segment = {s->p, n};
         size_t eaten = n < s->len ? n + 1 : n;
         s->p += eaten;
         s->len -= eaten;
@@ -158,8 +158,8 @@ static enum gw_route_kind sale_route(struct span rest, struct gw_route *out) {
 
 int gw_route_of(struct span path, struct gw_route *out) {
         const char *query = path.len ? memchr(path.p, '?', path.len) : NULL;
-        struct span plain = { path.p, query ? (size_t)(query - path.p) : path.len };
-        *out = (struct gw_route){ .kind = GW_ROUTE_GATED, .path = plain };
+        struct span plain = {path.p, query ? (size_t)(query - path.p) : path.len};
+        *out = (struct gw_route){.kind = GW_ROUTE_GATED, .path = plain};
         if (!gw_path_is_plain(plain))
                 return GW_ROUTE_MALFORMED;
 
@@ -174,7 +174,7 @@ int gw_route_of(struct span path, struct gw_route *out) {
                 out->kind = GW_ROUTE_JWKS;
         } else if (span_starts(plain, sales) && plain.p[sales.len] == '/') {
                 bool ends_with_slash = plain.p[plain.len - 1] == '/';
-                struct span rest = { plain.p + sales.len + 1, plain.len - sales.len - 1 };
+                struct span rest = {plain.p + sales.len + 1, plain.len - sales.len - 1};
                 out->sale = take_segment(&rest);
                 if (!gw_sale_id_is_good(out->sale))
                         return GW_ROUTE_MALFORMED;

@@ -14,18 +14,18 @@
 #include "net/http.h"
 
 enum gw_route_kind {
-        GW_ROUTE_FLAG,        /* /_sluice/v1/sales/S */
-        GW_ROUTE_LIST,        /* /_sluice/v1/sales */
-        GW_ROUTE_JWKS,        /* /_sluice/v1/jwks.json */
-        GW_ROUTE_DRAW,        /* …/S/draw */
-        GW_ROUTE_LINE,        /* …/S/line */
-        GW_ROUTE_EVENTS,      /* …/S/line/events */
-        GW_ROUTE_HOLDS,       /* …/S/holds */
-        GW_ROUTE_HOLD,        /* …/S/holds/H */
-        GW_ROUTE_EXTEND,      /* …/S/holds/H/extend */
-        GW_ROUTE_RELEASE,     /* …/S/holds/H/release */
-        GW_ROUTE_NONE,        /* under /_sluice, but nothing of ours: 404 */
-        GW_ROUTE_GATED,       /* everything else: the sales' rules decide */
+        GW_ROUTE_FLAG,    /* /_sluice/v1/sales/S */
+        GW_ROUTE_LIST,    /* /_sluice/v1/sales */
+        GW_ROUTE_JWKS,    /* /_sluice/v1/jwks.json */
+        GW_ROUTE_DRAW,    /* …/S/draw */
+        GW_ROUTE_LINE,    /* …/S/line */
+        GW_ROUTE_EVENTS,  /* …/S/line/events */
+        GW_ROUTE_HOLDS,   /* …/S/holds */
+        GW_ROUTE_HOLD,    /* …/S/holds/H */
+        GW_ROUTE_EXTEND,  /* …/S/holds/H/extend */
+        GW_ROUTE_RELEASE, /* …/S/holds/H/release */
+        GW_ROUTE_NONE,    /* under /_sluice, but nothing of ours: 404 */
+        GW_ROUTE_GATED,   /* everything else: the sales' rules decide */
         GW_ROUTES,
 };
 

@@ -14,8 +14,8 @@ static bool prefix_matches(struct span prefix, struct span path) {
 }
 
 bool gw_rule_matches(const struct gw_rule *rule, struct span host, struct span path) {
-        if (rule->host.p && (rule->host.len != host.len ||
-                             strncasecmp(rule->host.p, host.p, host.len) != 0))
+        if (rule->host.p &&
+            (rule->host.len != host.len || strncasecmp(rule->host.p, host.p, host.len) != 0))
                 return false;
         return rule->prefix ? prefix_matches(rule->path, path) : span_eq(rule->path, path);
 }
@@ -28,7 +28,7 @@ static bool any_matches(const struct gw_rules *rules, struct span host, struct s
 }
 
 enum gw_rule_kind gw_rules_find(const struct gw_snapshot *s, struct span host, struct span path,
-                             const struct gw_sale **sale) {
+                                const struct gw_sale **sale) {
         for (size_t i = 0; i < s->n_ranked; i++) {
                 const struct gw_ranked_rule *g = &s->ranked[i];
                 if (!gw_rule_matches(g->rule, host, path))
@@ -77,7 +77,7 @@ static size_t rank_rules(struct ranked *out, const struct gw_snapshot *s, uint32
         for (size_t i = 0; i < rules->count; i++, at++) {
                 const struct gw_rule *rule = &rules->at[i];
                 out[at] = (struct ranked){
-                        .gate = { .rule = rule, .sale = sale, .is_bypass = is_bypass },
+                        .gate = {.rule = rule, .sale = sale, .is_bypass = is_bypass},
                         .length = rule->path.len,
                         .names_host = rule->host.p != NULL,
                         .is_exact = !rule->prefix,

@@ -16,15 +16,15 @@
 
 enum gw_rule_kind {
         GW_RULE_NONE = 0, /* no rule: 404 */
-        GW_RULE_GATED,   /* gated: a pass is needed */
-        GW_RULE_BYPASSED,     /* bypassed: forwarded as it is */
+        GW_RULE_GATED,    /* gated: a pass is needed */
+        GW_RULE_BYPASSED, /* bypassed: forwarded as it is */
 };
 
 /* `path` without its query; `host` in lower case without port. */
 bool gw_rule_matches(const struct gw_rule *rule, struct span host, struct span path);
 
 enum gw_rule_kind gw_rules_find(const struct gw_snapshot *s, struct span host, struct span path,
-                             const struct gw_sale **sale);
+                                const struct gw_sale **sale);
 
 /* Builds s->ranked from the sales' rules. 0 or -ENOMEM. */
 NET_MUST int gw_rules_build(struct gw_snapshot *s);

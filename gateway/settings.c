@@ -91,7 +91,8 @@ static int load_tickets(struct gw_settings *s, FILE *faults) {
 static int load_bearer(struct gw_settings *s, FILE *faults) {
         size_t len = 0, before = sizeof "Bearer " - 1;
         memcpy(s->bearer, "Bearer ", before);
-        int r = conf_secret_read(s->conf->origin.token_file, s->bearer + before, GW_TOKEN_MAX, &len);
+        int r = conf_secret_read(s->conf->origin.token_file, s->bearer + before, GW_TOKEN_MAX,
+                                 &len);
         if (r < 0) {
                 fprintf(faults, "origin.token_file: %s: %s\n", s->conf->origin.token_file,
                         log_errno_name(r));
@@ -125,10 +126,10 @@ static int render_jwks(struct gw_settings *s) {
         struct span body = json_out_done(&o);
         gw_etag_of(body, s->jwks_etag);
         struct http_header headers[] = {
-                { .name = SPAN("content-type"), .value = SPAN("application/json") },
-                { .name = SPAN("cache-control"), .value = SPAN("public, max-age=300") },
-                { .name = SPAN("access-control-allow-origin"), .value = SPAN("*") },
-                { .name = SPAN("etag"), .value = span_of(s->jwks_etag) },
+                {.name = SPAN("content-type"), .value = SPAN("application/json")},
+                {.name = SPAN("cache-control"), .value = SPAN("public, max-age=300")},
+                {.name = SPAN("access-control-allow-origin"), .value = SPAN("*")},
+                {.name = SPAN("etag"), .value = span_of(s->jwks_etag)},
         };
         r = gw_etag_pages(headers, NET_COUNT_OF(headers), body, &s->jwks, &s->jwks_304);
         free(text);
@@ -137,7 +138,8 @@ static int render_jwks(struct gw_settings *s) {
 
 static int load_keys(struct gw_settings *s, FILE *faults) {
         int tls = load_tls(s, faults);
-        int accounts = load_ring(&s->conf->accounts.keys, "accounts.keys", &s->account_keys, faults);
+        int accounts =
+                load_ring(&s->conf->accounts.keys, "accounts.keys", &s->account_keys, faults);
         int passes = load_ring(&s->conf->pass.keys, "pass.keys", &s->pass_keys, faults);
         int tickets = load_tickets(s, faults);
         int bearer = load_bearer(s, faults);

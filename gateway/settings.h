@@ -35,7 +35,7 @@ struct gw_settings {
         uint8_t guest_key[32];         /* MAC of guest cookies, from the first ticket key */
         char bearer[GW_TOKEN_MAX + 8]; /* "Bearer TOKEN" for the origin */
         size_t bearer_len;
-        struct http_page *jwks;      /* GET /jwks.json */
+        struct http_page *jwks; /* GET /jwks.json */
         struct http_page *jwks_304;
         char jwks_etag[24];
 };

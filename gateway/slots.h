@@ -16,10 +16,10 @@ struct gw_slot {
         char id[ADM_ID_LEN]; /* "" for slot 0 */
         struct adm_sale_shown shown;
         bool has_flag;
-        struct gw_flag flag;    /* as last published */
+        struct gw_flag flag; /* as last published */
         uint64_t flag_version;
         int64_t flag_as_of_ms;
-        uint32_t handle;        /* the store's */
+        uint32_t handle; /* the store's */
         bool is_stored;
 };
 

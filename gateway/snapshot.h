@@ -33,7 +33,7 @@ enum gw_left { GW_LEFT_HIDDEN, GW_LEFT_EXACT, GW_LEFT_FEW };
 struct gw_rule {
         struct span host; /* lower case; p NULL: every host served */
         struct span path;
-        bool prefix;      /* ends at a segment border */
+        bool prefix; /* ends at a segment border */
 };
 
 struct gw_rules {
@@ -43,9 +43,9 @@ struct gw_rules {
 
 /* Answers that are the same for everybody. */
 struct gw_pages {
-        struct http_page *flag;      /* 200 */
+        struct http_page *flag; /* 200 */
         struct http_page *flag_304;
-        char etag[GW_ETAG_LEN];      /* with quotes */
+        char etag[GW_ETAG_LEN]; /* with quotes */
         /* Sold out or closed (else NULL): 410 on the line, 410 in place of a gated
          * path, each as JSON and as a page; and what a hold attempt is told. */
         struct http_page *end_line[2]; /* by enum gw_form */
@@ -61,7 +61,7 @@ struct gw_sale {
         bool is_stored;            /* false: the store would not take it */
         enum gw_left left;
         bool guest_work;
-        char upstream[ADM_ID_LEN]; /* "": none */
+        char upstream[ADM_ID_LEN];            /* "": none */
         char login_url[GW_LOGIN_URL_MAX + 1]; /* "": none */
         char pages_name[ADM_ID_LEN];
         struct gw_rules match; /* rows are the snapshot's */
@@ -74,19 +74,19 @@ struct gw_sale {
 /* A `match` row of some sale, in the order in which they are tried. */
 struct gw_ranked_rule {
         const struct gw_rule *rule;
-        uint32_t sale;  /* index into sales */
+        uint32_t sale; /* index into sales */
         bool is_bypass;
 };
 
 struct gw_snapshot {
         atomic_uint refs;
         struct gw_settings *settings; /* own reference */
-        bool known;          /* false: there never was a snapshot */
-        int64_t now_ms;      /* the origin's clock when it was made */
-        char digest[96];     /* for the next long poll; "" none */
-        struct gw_sale *sales; /* by id */
+        bool known;                   /* false: there never was a snapshot */
+        int64_t now_ms;               /* the origin's clock when it was made */
+        char digest[96];              /* for the next long poll; "" none */
+        struct gw_sale *sales;        /* by id */
         size_t n_sales;
-        uint32_t *index;       /* hash table of sales: 1 + place, 0 free */
+        uint32_t *index; /* hash table of sales: 1 + place, 0 free */
         size_t index_mask;
         struct gw_ranked_rule *ranked; /* the longest first */
         size_t n_ranked;

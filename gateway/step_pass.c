@@ -120,8 +120,8 @@ static bool is_ended(const struct gw_sale *s) {
 static enum gw_next answer_ended(struct gw_request *r) {
         const struct gw_pages *p = &r->sale->pages;
         enum gw_form form = r->wants_html ? GW_FORM_HTML : GW_FORM_JSON;
-        bool sold_out = r->sale->state == ADM_SALE_SOLD_OUT &&
-                        r->sale->facts.queue != ADM_QUEUE_REJECT;
+        bool sold_out =
+                r->sale->state == ADM_SALE_SOLD_OUT && r->sale->facts.queue != ADM_QUEUE_REJECT;
         enum gw_answer a = sold_out ? GW_ANSWER_SOLD_OUT : GW_ANSWER_CLOSED;
         if (r->route.kind == GW_ROUTE_HOLDS)
                 return gw_answer_page(r, p->end_hold, a);
@@ -178,8 +178,11 @@ enum gw_next gw_step_account(struct gw_request *r) {
 }
 
 enum gw_next gw_step_limit(struct gw_request *r) {
-        if (r->ticket_bad && !r->has_account && gw_limit_failure(r) && !is_get(r))
-                return gw_refuse(r, PROBLEM_RATE_LIMITED, "too many bad credentials");
+        if (r->ticket_bad && !r->has_account && gw_limit_failure(r)) {
+                if (!is_get(r))
+                        return gw_refuse(r, PROBLEM_RATE_LIMITED, "too many bad credentials");
+                r->retry_after_ms = 0;
+        }
         if (r->is_new_guest && !gw_origin_is_away(r->w->shared, r->mono_ms) && gw_limit_guest(r))
                 return gw_refuse(r, PROBLEM_RATE_LIMITED, "too many new guests");
         bool forwards = r->route.kind == GW_ROUTE_GATED && r->standing == GW_PASS_IN_FORCE;

@@ -115,8 +115,7 @@ static enum gw_next read_credentials(struct gw_request *r, struct span sale) {
         r->guest_text = gw_cookie_get(cookies, GW_COOKIE_GUEST, sale);
         r->token = gw_account_token(q, gw_request_conf(r));
         if (!read_credential(r, HTTP_FIELD_SLUICE_TICKET, GW_COOKIE_TICKET, sale, &r->ticket_text))
-                return gw_answer_problem(r, PROBLEM_BAD_REQUEST,
-                                         "cookie and Sluice-Ticket differ");
+                return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "cookie and Sluice-Ticket differ");
         if (!read_credential(r, HTTP_FIELD_SLUICE_PASS, GW_COOKIE_PASS, sale, &r->pass_text))
                 return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "cookie and Sluice-Pass differ");
         return GW_GO_ON;
@@ -132,7 +131,7 @@ enum gw_next gw_step_read(struct gw_request *r) {
 }
 
 static enum gw_next find_by_rule(struct gw_request *r) {
-        struct span host = { r->host, r->host_len };
+        struct span host = {r->host, r->host_len};
         switch (gw_rules_find(r->snap, host, r->route.path, &r->sale)) {
         case GW_RULE_NONE:
                 return gw_answer_problem(r, PROBLEM_NOT_FOUND, NULL);

@@ -14,17 +14,12 @@ struct step {
 
 /* The contract's order of judgement, read downward. */
 static const struct step steps[] = {
-        { "route", gw_step_route },
-        { "read", gw_step_read },
-        { "sale", gw_step_sale },
-        { "network limit", gw_step_network },
-        { "pass", gw_step_pass },
-        { "ended", gw_step_ended },
-        { "account", gw_step_account },
-        { "account limit", gw_step_limit },
-        { "place", gw_step_place },
-        { "forward", gw_step_forward },
-        { "answer", gw_step_answer },
+        {"route", gw_step_route},     {"read", gw_step_read},
+        {"sale", gw_step_sale},       {"network limit", gw_step_network},
+        {"pass", gw_step_pass},       {"ended", gw_step_ended},
+        {"account", gw_step_account}, {"account limit", gw_step_limit},
+        {"place", gw_step_place},     {"forward", gw_step_forward},
+        {"answer", gw_step_answer},
 };
 
 const char *const *gw_walk_names(void) {

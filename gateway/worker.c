@@ -9,9 +9,9 @@
 #include "net/http_server.h"
 #include "net/log.h"
 
-#define HEADER_BYTES 32768   /* of an answer's head from behind */
-#define WINDOW_BYTES 131072  /* a stream's receive window from behind */
-#define WAITING_FACTOR 4     /* calls that may wait for each that may fly */
+#define HEADER_BYTES 32768  /* of an answer's head from behind */
+#define WINDOW_BYTES 131072 /* a stream's receive window from behind */
+#define WAITING_FACTOR 4    /* calls that may wait for each that may fly */
 #define BREAKER_FAILURES 3
 #define BREAKER_MS 1000
 
@@ -115,8 +115,7 @@ static void address_for(const struct conf_address *a, const struct gw_worker *li
         (void)snprintf(out, cap, "%.*s:%u", (int)(colon - a->text), a->text, port);
 }
 
-int gw_worker_listen(struct gw_worker *w, const struct gw_worker *like, char *why,
-                     size_t why_cap) {
+int gw_worker_listen(struct gw_worker *w, const struct gw_worker *like, char *why, size_t why_cap) {
         for (size_t i = 0; i < w->conf->listen.count; i++) {
                 char address[320];
                 address_for(&w->conf->listen.at[i], like, i, address, sizeof address);
@@ -201,8 +200,8 @@ int gw_worker_start(struct gw_worker *w, struct loop_wake *on_ended) {
         return -r;
 }
 
-int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first,
-                  const struct gw_worker *like, struct gw_worker **out) {
+int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first, const struct gw_worker *like,
+                  struct gw_worker **out) {
         struct gw_worker *w = calloc(1, sizeof *w);
         *out = w;
         if (!w)
