@@ -35,6 +35,7 @@ struct lg_link {
         struct loop_defer fail;     /* ends the waiting asks */
         struct lg_ask *first, **last;
         struct lg_link *next_due; /* in the set's list while DUE, gap over */
+        bool is_listed;           /* there */
 };
 
 struct lg_links {
@@ -241,8 +242,11 @@ static void on_ready(void *owner, struct http_client *c) {
 static void link_become_due(struct lg_link *link) {
         struct lg_links *links = link->links;
         link->state = LINK_DUE;
-        if (loop_timer_is_started(&link->gap))
+        /* An expired timer whose turn has not come is no longer started, so
+         * on_gap_over may find the link listed by an ask of the same turn. */
+        if (link->is_listed || loop_timer_is_started(&link->gap))
                 return;
+        link->is_listed = true;
         link->next_due = NULL;
         *links->last_due = link;
         links->last_due = &link->next_due;
@@ -308,6 +312,7 @@ static void connect_due(struct loop_defer *d) {
                 if (!links->due)
                         links->last_due = &links->due;
                 link->next_due = NULL;
+                link->is_listed = false;
                 link_connect(link);
         }
 }

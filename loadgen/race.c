@@ -64,8 +64,11 @@ static int open_links(struct race *r) {
             lg_links_new(r->loop, a->admins, a->n_admins, a->n_admins, r->tls, &r->admins) != 0 ||
             lg_links_new(r->loop, &a->origin, 1, ORIGIN_LINKS, NULL, &r->origin) != 0)
                 return say("out of memory");
-        lg_links_open(r->gateways, on_all_open, r);
-        loop_run(r->loop);
+        int64_t until_ms = loop_clock_ms() + PATIENCE_MS;
+        do {
+                lg_links_open(r->gateways, on_all_open, r);
+                loop_run(r->loop);
+        } while (lg_links_ready(r->gateways) < n && loop_clock_ms() < until_ms);
         if (lg_links_ready(r->gateways) == 0) {
                 fprintf(stderr, "sluice-load: no connection to %s\n", a->gateways[0].address);
                 return 1;
@@ -275,6 +278,9 @@ static int race_all(struct race *r) {
                 lg_watch_cancel(&r->watch);
                 return say("the gateways' metrics could not be read");
         }
+        fprintf(stderr, "sluice-load: racing for %lld units of %s: %lld buyers, %zu connections\n",
+                (long long)(r->options->sale ? r->before.available : r->options->units), r->sale.id,
+                (long long)r->options->buyers, lg_links_ready(r->gateways));
         hold_race(r);
         return finish(r);
 }

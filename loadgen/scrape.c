@@ -90,15 +90,12 @@ void lg_scrape_read(struct span text, struct span sale, uint64_t now[LG_COUNTER_
         }
 }
 
-/* A restart shows in any counter that fell; the others of that process began
- * anew too, even those that have already passed their old value. */
+/* Each counter by itself: some live in the gateway's state directory and do
+ * not fall with its process. */
 void lg_scrape_add(struct lg_scrape *s, const uint64_t now[LG_COUNTER_COUNT]) {
-        bool restarted = false;
-        for (size_t i = 0; i < LG_COUNTER_COUNT; i++)
-                restarted |= now[i] < s->last[i];
         for (size_t i = 0; i < LG_COUNTER_COUNT; i++) {
                 if (s->begun)
-                        s->grown[i] += restarted ? now[i] : now[i] - s->last[i];
+                        s->grown[i] += now[i] < s->last[i] ? now[i] : now[i] - s->last[i];
                 s->last[i] = now[i];
         }
         s->begun = true;

@@ -1,8 +1,9 @@
 /* loadgen/scrape.h - growth of a gateway's counters, also over its restarts.
  *
  * A counter that fell belongs to a new life of the process: it began at zero,
- * so all of it is growth. What a process counted after the last look before
- * its death is not seen; hence frequent looks.
+ * so all of it is growth. What a process counted between the last look and its
+ * death, or up to its old value before the next look, is not seen; hence
+ * frequent looks.
  *
  * Units      counts.
  * Ownership  plain values.
