@@ -17,20 +17,20 @@
 
 enum adm_outcome {
         ADM_DONE = 0,
-        ADM_NO_SALE,       /* the handle names no sale (any more) */
-        ADM_NO_PLACE,      /* the ticket names no place: 404, out->reason */
-        ADM_SALES_FULL,    /* no room for another sale */
-        ADM_BAD_SALE,      /* adm_sale_check refuses the facts */
-        ADM_STALE,         /* facts older than known: nothing changed */
-        ADM_PASS_UNKNOWN,  /* no such pass: 403 pass_required */
-        ADM_PASS_EXPIRED,  /* life is over: 403 pass_expired, or replay */
-        ADM_PASS_REVOKED,  /* by operator, Sluice-Done or leaving */
-        ADM_PASS_OTHER,    /* another account's: counts as no pass */
+        ADM_NO_SALE,      /* the handle names no sale (any more) */
+        ADM_NO_PLACE,     /* the ticket names no place: 404, out->reason */
+        ADM_SALES_FULL,   /* no room for another sale */
+        ADM_BAD_SALE,     /* adm_sale_check refuses the facts */
+        ADM_STALE,        /* facts older than known: nothing changed */
+        ADM_PASS_UNKNOWN, /* no such pass: 403 pass_required */
+        ADM_PASS_EXPIRED, /* life is over: 403 pass_expired, or replay */
+        ADM_PASS_REVOKED, /* by operator, Sluice-Done or leaving */
+        ADM_PASS_OTHER,   /* another account's: counts as no pass */
         ADM_PASS_OLD_ROUND,
-        ADM_PASS_STOPPED,  /* good, but the sale is paused hard: 503 */
-        ADM_NO_ROOM,       /* a further hold finds no room: 409 all_held */
-        ADM_MAP_FOREIGN,   /* open: not ours, or another format */
-        ADM_MAP_SHAPE,     /* open: made with other sizes, still in use */
+        ADM_PASS_STOPPED, /* good, but the sale is paused hard: 503 */
+        ADM_NO_ROOM,      /* a further hold finds no room: 409 all_held */
+        ADM_MAP_FOREIGN,  /* open: not ours, or another format */
+        ADM_MAP_SHAPE,    /* open: made with other sizes, still in use */
 };
 
 /* A pass that the origin saw in a hold it was not asked for by us. */
@@ -89,10 +89,10 @@ struct adm_view {
         bool away;                 /* no snapshot for ADM_AWAY_MS */
         bool known;                /* available is known in this epoch */
         uint32_t round;
-        uint32_t epoch;           /* which life of the gate's counters */
-        struct adm_stock stock;   /* as the gate knows it */
-        int64_t gate_gap;         /* gate's available minus the last snapshot's */
-        int64_t room_units;       /* may be negative */
+        uint32_t epoch;              /* which life of the gate's counters */
+        struct adm_stock stock;      /* as the gate knows it */
+        int64_t gate_gap;            /* gate's available minus the last snapshot's */
+        int64_t room_units;          /* may be negative */
         uint64_t passes_outstanding; /* units */
         uint64_t passes_active;      /* passes that take a slot */
         uint64_t passes_issued_total;

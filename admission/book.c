@@ -18,8 +18,7 @@ static struct spot spot_of(const struct adm_book *b, const struct adm_tag *tag) 
         memcpy(&h, tag->b, sizeof(h));
         h = (h ^ b->h->salt) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 32;
-        return (struct spot){ .at = (uint32_t)h & b->mask,
-                              .print = (uint32_t)(h >> 56) << REC_BITS };
+        return (struct spot){.at = (uint32_t)h & b->mask, .print = (uint32_t)(h >> 56) << REC_BITS};
 }
 
 uint32_t adm_book_find(const struct adm_book *b, const struct adm_tag *tag) {
@@ -53,7 +52,7 @@ uint32_t adm_book_add(struct adm_book *b, const struct adm_tag *tag, bool guest)
         uint32_t at = rec < b->capacity ? cell_free(b, s) : ADM_BOOK_NONE;
         if (at == ADM_BOOK_NONE)
                 return ADM_BOOK_NONE;
-        b->recs[rec] = (struct adm_rec){ .tag = *tag, .guest = guest };
+        b->recs[rec] = (struct adm_rec){.tag = *tag, .guest = guest};
         /* Stores of a killed process are seen in the order written here. */
         atomic_signal_fence(memory_order_seq_cst);
         b->recs[rec].used = 1;

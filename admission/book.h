@@ -19,14 +19,14 @@
 
 struct adm_rec {
         struct adm_tag tag;
-        int64_t given_at_ms;     /* when its place was given */
-        int64_t void_before_ms;  /* passes issued up to here are revoked */
-        uint32_t place;          /* index in the line + 1; 0: none */
-        uint32_t turn;           /* invitation or pass + 1; 0: none */
+        int64_t given_at_ms;    /* when its place was given */
+        int64_t void_before_ms; /* passes issued up to here are revoked */
+        uint32_t place;         /* index in the line + 1; 0: none */
+        uint32_t turn;          /* invitation or pass + 1; 0: none */
         uint8_t used;
         uint8_t guest;
-        uint8_t missed;          /* turns missed at this place: 0, 1 */
-        uint8_t why;             /* enum adm_reason: why it has no place */
+        uint8_t missed; /* turns missed at this place: 0, 1 */
+        uint8_t why;    /* enum adm_reason: why it has no place */
         uint8_t unused[4];
 };
 

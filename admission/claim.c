@@ -122,8 +122,7 @@ static void tell_none(const struct visit *v, struct adm_place *out) {
         out->reason = reason_of(v);
 }
 
-static void tell_front(const struct visit *v, const struct adm_pass *pass,
-                       struct adm_place *out) {
+static void tell_front(const struct visit *v, const struct adm_pass *pass, struct adm_place *out) {
         struct adm_asker a = asker_of(v);
         adm_position_front(&v->notice, &a, pass, out);
         out->reason = reason_of(v);
@@ -278,7 +277,7 @@ static struct adm_standing stand(struct visit *v) {
         const struct adm_rec *r = rec_of(v);
         struct adm_hall *l = v->l;
         if (r->place == 0)
-                return (struct adm_standing){ .may_enter = adm_hall_is_open(l, v->now_ms) };
+                return (struct adm_standing){.may_enter = adm_hall_is_open(l, v->now_ms)};
         if (!v->first_contact)
                 adm_line_touch(&l->line, r->place - 1, v->now_ms + SOON_MS,
                                adm_hall_awake(l, v->now_ms));
@@ -366,8 +365,8 @@ static int poll_placed(struct visit *v, uint32_t at, struct adm_place *out) {
         return 0;
 }
 
-int adm_claim_poll(struct adm_hall *l, const struct adm_ticket *t, uint32_t random,
-                   int64_t now_ms, struct adm_place *out) {
+int adm_claim_poll(struct adm_hall *l, const struct adm_ticket *t, uint32_t random, int64_t now_ms,
+                   struct adm_place *out) {
         struct visit v = visit_begin(l, random, now_ms);
         struct adm_pass pass;
         if (t->sale != l->h->sale)

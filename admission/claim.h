@@ -26,8 +26,8 @@ int adm_claim_join(struct adm_hall *l, const struct adm_join *j, int64_t now_ms,
 bool adm_claim_poll_free(const struct adm_hall *l, uint32_t handle, const struct adm_ticket *t,
                          const struct adm_asker *a, struct adm_place *out);
 
-int adm_claim_poll(struct adm_hall *l, const struct adm_ticket *t, uint32_t random,
-                   int64_t now_ms, struct adm_place *out);
+int adm_claim_poll(struct adm_hall *l, const struct adm_ticket *t, uint32_t random, int64_t now_ms,
+                   struct adm_place *out);
 
 void adm_claim_look(struct adm_hall *l, uint32_t random, int64_t now_ms, struct adm_place *out);
 

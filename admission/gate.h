@@ -20,9 +20,9 @@
 
 struct adm_gate_in {
         const struct adm_sale_facts *facts;
-        bool shut;             /* paused, away, closed, unknown, not yet open */
-        int64_t outstanding;   /* units */
-        int64_t active;        /* passes that take a slot */
+        bool shut;              /* paused, away, closed, unknown, not yet open */
+        int64_t outstanding;    /* units */
+        int64_t active;         /* passes that take a slot */
         int64_t allowance_keys; /* of the pace; used when a rate is set */
 };
 

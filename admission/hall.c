@@ -161,7 +161,7 @@ static void wipe_arrays(struct adm_hall *l) {
         uint32_t recs = h->book.count < l->book.capacity ? h->book.count + 1 : h->book.count;
         memset(l->book.recs, 0, recs * sizeof(l->book.recs[0]));
         memset(l->book.table, 0, ((size_t)l->book.mask + 1) * sizeof(l->book.table[0]));
-        h->line = (struct adm_line_head){ 0 };
+        h->line = (struct adm_line_head){0};
         h->book.count = 0;
 }
 
@@ -171,7 +171,7 @@ void adm_hall_wipe(struct adm_hall *l, int64_t now_ms) {
         atomic_signal_fence(memory_order_seq_cst);
         adm_upkeep_orphan_turns(l, now_ms);
         wipe_arrays(l);
-        h->frontier = (struct adm_frontier){ 0 };
+        h->frontier = (struct adm_frontier){0};
         h->live = 0;
         h->old_generation = 0;
         atomic_signal_fence(memory_order_seq_cst);

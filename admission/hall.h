@@ -35,12 +35,12 @@ struct adm_hall_head {
         uint32_t generation;
         uint32_t old_generation; /* of the lower half of the line; 0 none */
         uint32_t epoch;
-        uint32_t known;    /* stock is known in this life of the counters */
-        uint32_t wiping;   /* a reset is under way */
-        uint32_t stop_stamp; /* counts hard pauses */
-        int64_t now_ms;    /* the latest instant seen */
-        int64_t stopped_since_ms; /* hard pause; 0 none */
-        int64_t snap_available; /* of the last snapshot taken */
+        uint32_t known;              /* stock is known in this life of the counters */
+        uint32_t wiping;             /* a reset is under way */
+        uint32_t stop_stamp;         /* counts hard pauses */
+        int64_t now_ms;              /* the latest instant seen */
+        int64_t stopped_since_ms;    /* hard pause; 0 none */
+        int64_t snap_available;      /* of the last snapshot taken */
         struct adm_sale_facts facts; /* facts.stock is the gate's */
         struct adm_sale_shown shown;
         struct adm_frontier frontier;
@@ -60,8 +60,8 @@ struct adm_hall {
         struct adm_line line;
         struct adm_book book;
         struct adm_turns turns;
-        _Atomic uint32_t *before; /* a block each: live marks from the
-                                   * frontier's end to the block's begin */
+        _Atomic uint32_t *before;  /* a block each: live marks from the
+                                    * frontier's end to the block's begin */
         _Atomic int64_t *alive_ms; /* last snapshot, for all sales */
         _Atomic int64_t *born_ms;  /* when this epoch began; 0 not yet */
         int64_t tail_ms;           /* a slot outlives its pass by this */

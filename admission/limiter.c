@@ -71,16 +71,16 @@ struct hit {
 /* The key's own cell; else an idle one; else the one that is idle soonest. */
 static struct hit find(struct adm_limiter *l, uint64_t key, uint64_t now) {
         uint64_t print = key >> TAT_BITS;
-        struct hit best = { .at = 0, .cell = UINT64_MAX, .ours = false };
+        struct hit best = {.at = 0, .cell = UINT64_MAX, .ours = false};
         for (size_t i = 0; i < NEAR; i++) {
                 size_t at = ((size_t)key + i) & l->mask;
                 uint64_t cell = atomic_load_explicit(&l->cells[at], memory_order_relaxed);
                 uint64_t tat = cell & TAT_MASK;
                 if (tat != 0 && cell >> TAT_BITS == print)
-                        return (struct hit){ .at = at, .cell = cell, .ours = true };
-                if (best.cell == UINT64_MAX || (tat < (best.cell & TAT_MASK) &&
-                                                (best.cell & TAT_MASK) > now))
-                        best = (struct hit){ .at = at, .cell = cell, .ours = false };
+                        return (struct hit){.at = at, .cell = cell, .ours = true};
+                if (best.cell == UINT64_MAX ||
+                    (tat < (best.cell & TAT_MASK) && (best.cell & TAT_MASK) > now))
+                        best = (struct hit){.at = at, .cell = cell, .ours = false};
         }
         return best;
 }

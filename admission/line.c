@@ -32,13 +32,12 @@ static uint16_t quarter_of(int64_t now_ms) {
 
 struct adm_awake adm_line_awake(int64_t now_ms, uint32_t skip_seconds) {
         uint16_t skip = (uint16_t)(skip_seconds * QUARTERS_PER_S);
-        return (struct adm_awake){ .lo = (uint16_t)(quarter_of(now_ms) - skip),
-                                   .span = (uint16_t)(skip + AHEAD_QUARTERS) };
+        return (struct adm_awake){.lo = (uint16_t)(quarter_of(now_ms) - skip),
+                                  .span = (uint16_t)(skip + AHEAD_QUARTERS)};
 }
 
 bool adm_awake_is(struct adm_awake a, uint16_t mark) {
-        return (uint16_t)(mark - a.lo) <= a.span && mark != ADM_MARK_NEVER &&
-               mark != ADM_MARK_GONE;
+        return (uint16_t)(mark - a.lo) <= a.span && mark != ADM_MARK_NEVER && mark != ADM_MARK_GONE;
 }
 
 int64_t adm_mark_ahead_ms(uint16_t mark, int64_t now_ms) {
@@ -58,9 +57,8 @@ bool adm_line_refresh(const struct adm_line *l, uint32_t at, int64_t promised_at
         uint16_t seen = adm_line_mark(l, at);
         uint16_t next = encode(promised_at_ms);
         while (adm_awake_is(a, seen))
-                if (atomic_compare_exchange_weak_explicit(&l->marks[at], &seen, next,
-                                                          memory_order_relaxed,
-                                                          memory_order_relaxed))
+                if (atomic_compare_exchange_weak_explicit(
+                            &l->marks[at], &seen, next, memory_order_relaxed, memory_order_relaxed))
                         return true;
         return false;
 }
@@ -252,7 +250,7 @@ static uint32_t nth_live(const struct adm_line *l, uint32_t block, uint32_t nth,
 struct adm_frontier adm_line_frontier(struct adm_line *l, int64_t room, int64_t now_ms,
                                       struct adm_awake a) {
         struct blocks b = blocks_of(l);
-        struct adm_frontier f = { .end = ADM_LINE_NONE, .live = 0 };
+        struct adm_frontier f = {.end = ADM_LINE_NONE, .live = 0};
         for (uint32_t i = block_first(b); i < b.now_end; i = block_after(b, i)) {
                 if ((int64_t)f.live + l->live[i] > room) {
                         f.end = nth_live(l, i, (uint32_t)(room - f.live), a);

@@ -47,7 +47,7 @@ static uint64_t pages(uint64_t bytes) {
 }
 
 static struct layout layout_of(uint32_t capacity, uint32_t accounts) {
-        struct layout y = { .capacity = capacity, .accounts = accounts, .cells = 1024 };
+        struct layout y = {.capacity = capacity, .accounts = accounts, .cells = 1024};
         uint64_t blocks = 2 * (uint64_t)capacity / ADM_LINE_BLOCK;
         while (y.cells / 2 < accounts)
                 y.cells *= 2;
@@ -116,21 +116,21 @@ static void hall_view(struct adm_map *m, uint32_t slot, const struct adm_store_c
         struct adm_hall_head *h = &s->head;
         m->halls[slot] = (struct adm_hall){
                 .h = h,
-                .line = { .h = &h->line,
-                          .marks = (_Atomic uint16_t *)(void *)(base + y.marks),
-                          .live = (uint32_t *)(void *)(base + y.live),
-                          .capacity = y.capacity },
-                .book = { .h = &h->book,
-                          .recs = (struct adm_rec *)(void *)(base + y.recs),
-                          .table = (uint32_t *)(void *)(base + y.table),
-                          .capacity = y.accounts,
-                          .mask = y.cells - 1 },
-                .turns = { .h = &h->turns,
-                           .all = (struct adm_turn *)(void *)(base + y.turns),
-                           .due = (int64_t *)(void *)(base + y.due),
-                           .who = (uint32_t *)(void *)(base + y.who),
-                           .capacity = y.capacity,
-                           .salt = m->h->salt },
+                .line = {.h = &h->line,
+                         .marks = (_Atomic uint16_t *)(void *)(base + y.marks),
+                         .live = (uint32_t *)(void *)(base + y.live),
+                         .capacity = y.capacity},
+                .book = {.h = &h->book,
+                         .recs = (struct adm_rec *)(void *)(base + y.recs),
+                         .table = (uint32_t *)(void *)(base + y.table),
+                         .capacity = y.accounts,
+                         .mask = y.cells - 1},
+                .turns = {.h = &h->turns,
+                          .all = (struct adm_turn *)(void *)(base + y.turns),
+                          .due = (int64_t *)(void *)(base + y.due),
+                          .who = (uint32_t *)(void *)(base + y.who),
+                          .capacity = y.capacity,
+                          .salt = m->h->salt},
                 .before = (_Atomic uint32_t *)(void *)(base + y.before),
                 .alive_ms = &m->h->alive_ms,
                 .born_ms = &m->h->born_ms,
@@ -347,8 +347,8 @@ int adm_map_open(const struct adm_store_conf *c, int64_t now_ms, struct adm_map 
         };
         want.file_bytes = PAGE + want.sale_bytes * c->max_sales;
         (void)snprintf(path, sizeof(path), "%s/admission.map", c->dir);
-        *out = (struct adm_map){ .fd = -1, .bytes = (size_t)want.file_bytes,
-                                 .max_sales = c->max_sales };
+        *out = (struct adm_map){
+                .fd = -1, .bytes = (size_t)want.file_bytes, .max_sales = c->max_sales};
         int rc = take_file(path, &want, now_ms, &out->fd, &alone);
         if (rc != 0)
                 return rc;
@@ -364,5 +364,5 @@ void adm_map_close(struct adm_map *m) {
                 (void)munmap(m->h, m->bytes);
         if (m->fd >= 0)
                 (void)close(m->fd);
-        *m = (struct adm_map){ .fd = -1 };
+        *m = (struct adm_map){.fd = -1};
 }

@@ -19,9 +19,9 @@
 #define ADM_PACE_BUCKETS 61
 
 struct adm_pace {
-        int64_t allowance_micro; /* millionths of a key, >= 0 */
-        int64_t seen_ms;         /* latest instant shown; 0 none yet */
-        int64_t second;          /* the second of the newest bucket */
+        int64_t allowance_micro;           /* millionths of a key, >= 0 */
+        int64_t seen_ms;                   /* latest instant shown; 0 none yet */
+        int64_t second;                    /* the second of the newest bucket */
         uint32_t bucket[ADM_PACE_BUCKETS]; /* passes issued, by second % 61 */
 };
 

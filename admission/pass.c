@@ -113,23 +113,26 @@ static uint32_t register_pass(struct adm_hall *l, const struct adm_shown *p, uin
         return at;
 }
 
+/* An account that was never here. */
+static const struct adm_rec nobody;
+
 /* The turn of an authentic pass, living or lingering. */
 static int locate(struct adm_hall *l, const struct adm_shown *p, int64_t now_ms, uint32_t *turn) {
         if (p->round != l->h->facts.round)
                 return ADM_PASS_OLD_ROUND;
         uint32_t rec = adm_book_find(&l->book, &p->tag);
-        const struct adm_rec *r = rec == ADM_BOOK_NONE ? NULL : &l->book.recs[rec];
+        const struct adm_rec *r = rec == ADM_BOOK_NONE ? &nobody : &l->book.recs[rec];
         uint32_t at = adm_turn_find(&l->turns, p->jti);
-        if (at == ADM_TURN_NONE && r && r->turn != 0) {
+        if (at == ADM_TURN_NONE && r->turn != 0) {
                 const struct adm_turn *t = &l->turns.all[r->turn - 1];
                 if (t->state > ADM_TURN_INVITED && memcmp(t->jti, p->jti, ADM_JTI_LEN) == 0)
                         at = r->turn - 1;
         }
         if (at != ADM_TURN_NONE) {
                 *turn = at;
-                return l->turns.all[at].rec == rec && r ? 0 : ADM_PASS_OTHER;
+                return l->turns.all[at].rec == rec && rec != ADM_BOOK_NONE ? 0 : ADM_PASS_OTHER;
         }
-        if (r && p->iat_ms <= r->void_before_ms)
+        if (p->iat_ms <= r->void_before_ms)
                 return ADM_PASS_REVOKED;
         if (p->exp_ms <= now_ms)
                 return ADM_PASS_EXPIRED;

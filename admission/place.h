@@ -52,11 +52,11 @@ struct adm_pass {
 struct adm_place {
         enum adm_place_state state;
         enum adm_reason reason;
-        int64_t position; /* 1 is next; 0 ready or admitted; -1 null */
-        int64_t ahead;    /* position - 1, at least 0; -1 null */
-        int64_t eta_low_s;  /* -1: the range is null */
+        int64_t position;  /* 1 is next; 0 ready or admitted; -1 null */
+        int64_t ahead;     /* position - 1, at least 0; -1 null */
+        int64_t eta_low_s; /* -1: the range is null */
         int64_t eta_high_s;
-        int likely;         /* 1 yes, 0 no, -1 null */
+        int likely; /* 1 yes, 0 no, -1 null */
         int64_t poll_after_ms;
         int64_t opens_at_ms;
         bool has_ticket; /* `ticket` is to be encoded and given */

@@ -26,11 +26,11 @@
 #define ADM_POLL_HORIZON_MS 240000
 
 struct adm_poll_in {
-        int64_t ahead;           /* >= 0 */
-        int64_t obtainable;      /* units; negative: no stock limits */
-        int64_t live;            /* live waiters */
+        int64_t ahead;            /* >= 0 */
+        int64_t obtainable;       /* units; negative: no stock limits */
+        int64_t live;             /* live waiters */
         uint32_t rate_per_minute; /* 0 none */
-        uint32_t polls_per_s;    /* budget, >= 1 */
+        uint32_t polls_per_s;     /* budget, >= 1 */
         uint32_t random;
 };
 

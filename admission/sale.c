@@ -48,8 +48,7 @@ static bool numbers_are_good(const struct adm_sale_facts *f) {
         return within(f->overbook_milli, 1000, 2000) && within(f->per_account, 1, 1000) &&
                within(f->hold_seconds, 1, 1800) && within(f->extend_seconds, 0, 3600) &&
                within(f->first_use_seconds, 1, 600) && within(f->pass_seconds, 1, 7200) &&
-               within(f->skip_seconds, 1, 600) &&
-               within(f->forget_seconds, f->skip_seconds, 3600);
+               within(f->skip_seconds, 1, 600) && within(f->forget_seconds, f->skip_seconds, 3600);
 }
 
 int adm_sale_check(const struct adm_sale_facts *f) {

@@ -61,7 +61,7 @@ struct adm_sale_facts {
         char item[ADM_ID_LEN];   /* NUL-terminated; "" without has_item */
         bool has_item;           /* false: only rate and max_active limit */
         uint32_t round;
-        uint64_t version;       /* of the sale, raised by operators */
+        uint64_t version; /* of the sale, raised by operators */
         int64_t opens_at_ms;
         int64_t prequeue_at_ms; /* 0 none */
         int64_t closes_at_ms;   /* 0 none */
@@ -78,8 +78,8 @@ struct adm_sale_facts {
         uint32_t skip_seconds;      /* 1..600 */
         uint32_t forget_seconds;    /* skip_seconds..3600 */
         bool paused;
-        bool hard_pause; /* implies paused */
-        bool closed;     /* by an operator's verb */
+        bool hard_pause;        /* implies paused */
+        bool closed;            /* by an operator's verb */
         struct adm_stock stock; /* meaningless without has_item */
 };
 

@@ -39,8 +39,8 @@ ADM_MUST int adm_store_find(struct adm_store *s, const char *id, uint32_t *sale)
 void adm_store_forget_sale(struct adm_store *s, uint32_t sale);
 
 /* A snapshot (or "nothing changed") arrived just now from the origin: said
- * before its sales are told. After "nothing changed" the last updates are repeated all the same: a store that
- * was damaged in between learns its stock again from them. */
+ * before its sales are told. After "nothing changed" the last updates are repeated all the same: a
+ * store that was damaged in between learns its stock again from them. */
 void adm_store_alive(struct adm_store *s, int64_t now_ms);
 
 /* Upkeep: frontier, lapsed turns, ended slots, published counts. Every

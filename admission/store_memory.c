@@ -49,8 +49,7 @@ static void slot_leave(struct memory *m, uint32_t slot) {
 /* The hall of a handle, locked, or NULL. */
 static struct adm_hall *enter(struct memory *m, uint32_t handle) {
         uint32_t slot = handle & SLOT_MASK;
-        if (slot >= m->map.max_sales || handle == 0 ||
-            handle_read(m->map.halls[slot].h) != handle)
+        if (slot >= m->map.max_sales || handle == 0 || handle_read(m->map.halls[slot].h) != handle)
                 return NULL;
         struct adm_hall *l = slot_enter(m, slot);
         if (l->h->in_use && l->h->handle == handle)
@@ -172,8 +171,7 @@ static void op_alive(struct adm_store *s, int64_t now_ms) {
         struct memory *m = memory_of(s);
         int64_t was = atomic_load_explicit(&m->map.h->alive_ms, memory_order_relaxed);
         born(m, now_ms);
-        while (was < now_ms &&
-               !atomic_compare_exchange_weak(&m->map.h->alive_ms, &was, now_ms))
+        while (was < now_ms && !atomic_compare_exchange_weak(&m->map.h->alive_ms, &was, now_ms))
                 ;
 }
 
@@ -211,8 +209,8 @@ static int op_poll(struct adm_store *s, uint32_t sale, const struct adm_ticket *
         if (slot >= m->map.max_sales)
                 return ADM_NO_SALE;
         const struct adm_hall *free_hall = &m->map.halls[slot];
-        struct adm_asker a = { .now_ms = now_ms, .random = random,
-                               .away = adm_hall_is_away(free_hall, now_ms) };
+        struct adm_asker a = {
+                .now_ms = now_ms, .random = random, .away = adm_hall_is_away(free_hall, now_ms)};
         if (adm_claim_poll_free(free_hall, sale, t, &a, out))
                 return 0;
         struct adm_hall *l = enter(m, sale);

@@ -50,7 +50,7 @@ struct adm_ticket_keys {
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static void key_init(struct key *k, const struct adm_ticket_secret *s) {
-        uint8_t block[SHA256_CBLOCK] = { 0 };
+        uint8_t block[SHA256_CBLOCK] = {0};
         if (s->len > sizeof(block)) {
                 SHA256_CTX c;
                 SHA256_Init(&c);

@@ -31,8 +31,8 @@ bool adm_turn_has_pass(const struct adm_turn *t) {
 int64_t adm_turn_due(const struct adm_turn *t) {
         if (t->state == ADM_TURN_LINGER)
                 return t->due_at_ms;
-        bool early = t->state == ADM_TURN_HOLDER && t->in_flight > 0 &&
-                     t->in_flight_end_ms < t->exp_ms;
+        bool early =
+                t->state == ADM_TURN_HOLDER && t->in_flight > 0 && t->in_flight_end_ms < t->exp_ms;
         return early ? t->in_flight_end_ms : t->exp_ms;
 }
 
@@ -75,7 +75,7 @@ uint32_t adm_turn_new(struct adm_turns *t, uint32_t rec, int64_t due_at_ms) {
         } else {
                 return ADM_TURN_NONE;
         }
-        t->all[at] = (struct adm_turn){ .rec = rec, .exp_ms = due_at_ms, .due_at_ms = due_at_ms };
+        t->all[at] = (struct adm_turn){.rec = rec, .exp_ms = due_at_ms, .due_at_ms = due_at_ms};
         atomic_signal_fence(memory_order_seq_cst);
         t->all[at].state = ADM_TURN_INVITED;
         activate(t, at);

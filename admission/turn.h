@@ -36,16 +36,16 @@ enum adm_turn_state {
 struct adm_turn {
         uint8_t jti[ADM_JTI_LEN];
         int64_t iat_ms;
-        int64_t exp_ms;          /* of the invitation or the pass */
-        int64_t due_at_ms;       /* when upkeep has to look at it */
+        int64_t exp_ms;           /* of the invitation or the pass */
+        int64_t due_at_ms;        /* when upkeep has to look at it */
         int64_t in_flight_end_ms; /* after it, nothing is in flight */
-        uint32_t rec;            /* whose; FREE: next free turn + 1 */
-        uint32_t slot;           /* where it stands among the active */
-        uint32_t units;          /* taken from the room */
-        uint32_t in_flight;      /* units of holds being forwarded */
-        uint32_t stop_stamp;     /* the hard pause that lengthened it */
-        uint8_t state;           /* enum adm_turn_state */
-        uint8_t is_void;         /* LINGER by revocation, not by time */
+        uint32_t rec;             /* whose; FREE: next free turn + 1 */
+        uint32_t slot;            /* where it stands among the active */
+        uint32_t units;           /* taken from the room */
+        uint32_t in_flight;       /* units of holds being forwarded */
+        uint32_t stop_stamp;      /* the hard pause that lengthened it */
+        uint8_t state;            /* enum adm_turn_state */
+        uint8_t is_void;          /* LINGER by revocation, not by time */
         uint8_t unused[2];
 };
 
@@ -54,7 +54,7 @@ struct adm_turns_head {
         uint32_t free_head; /* first free turn + 1 */
         uint32_t active;    /* turns that are not FREE */
         uint32_t invited;
-        uint32_t slots;     /* FIRST, USED and LINGER */
+        uint32_t slots; /* FIRST, USED and LINGER */
         uint32_t unused;
         int64_t outstanding; /* units */
         uint64_t issued_total;
@@ -64,10 +64,10 @@ struct adm_turns_head {
 struct adm_turns {
         struct adm_turns_head *h;
         struct adm_turn *all;
-        int64_t *due;       /* of the active, densely: what upkeep scans */
-        uint32_t *who;      /* the turn of each of them */
+        int64_t *due;  /* of the active, densely: what upkeep scans */
+        uint32_t *who; /* the turn of each of them */
         uint32_t capacity;
-        uint64_t salt;      /* hides the turn inside a jti */
+        uint64_t salt; /* hides the turn inside a jti */
 };
 
 /* A new INVITED turn of `rec`, due at `due_at_ms`; ADM_TURN_NONE: full. */

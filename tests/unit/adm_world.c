@@ -45,7 +45,7 @@ void world_open(struct world *w, int64_t units) {
         f->round = 1;
         f->version = 1;
         f->opens_at_ms = WORLD_T0 - 60000;
-        f->stock = (struct adm_stock){ .timeline = 1, .n = 1, .available = units, .total = units };
+        f->stock = (struct adm_stock){.timeline = 1, .n = 1, .available = units, .total = units};
         world_tell(w);
         adm_store_tick(w->store, w->now_ms);
 }
@@ -90,8 +90,7 @@ void world_pass(struct world *w, int64_t ms) {
 struct shopper world_shopper(uint32_t n, bool guest) {
         char name[32];
         int len = snprintf(name, sizeof(name), "b-%u", n);
-        return (struct shopper){ .tag = adm_account_tag(name, (size_t)len, guest),
-                                 .guest = guest };
+        return (struct shopper){.tag = adm_account_tag(name, (size_t)len, guest), .guest = guest};
 }
 
 static void keep(struct shopper *s) {
@@ -105,11 +104,11 @@ static void keep(struct shopper *s) {
 }
 
 int world_join(struct world *w, struct shopper *s) {
-        struct adm_join j = { .tag = s->tag,
-                              .guest = s->guest,
-                              .ticket = s->has_ticket ? &s->ticket : NULL,
-                              .random = (uint32_t)world_random(w) };
-        uint64_t r[2] = { world_random(w), world_random(w) };
+        struct adm_join j = {.tag = s->tag,
+                             .guest = s->guest,
+                             .ticket = s->has_ticket ? &s->ticket : NULL,
+                             .random = (uint32_t)world_random(w)};
+        uint64_t r[2] = {world_random(w), world_random(w)};
         memcpy(j.jti, r, sizeof(j.jti));
         int rc = adm_store_join(w->store, w->sale, &j, w->now_ms, &s->place);
         if (rc == 0)
@@ -119,19 +118,19 @@ int world_join(struct world *w, struct shopper *s) {
 
 int world_poll(struct world *w, struct shopper *s) {
         assert(s->has_ticket);
-        int rc = adm_store_poll(w->store, w->sale, &s->ticket, (uint32_t)world_random(w),
-                                w->now_ms, &s->place);
+        int rc = adm_store_poll(w->store, w->sale, &s->ticket, (uint32_t)world_random(w), w->now_ms,
+                                &s->place);
         if (rc == 0)
                 keep(s);
         return rc;
 }
 
 struct adm_shown world_shown(const struct shopper *s) {
-        struct adm_shown p = { .tag = s->tag,
-                               .round = s->pass.round,
-                               .iat_ms = s->pass.iat_ms,
-                               .exp_ms = s->pass.exp_ms,
-                               .holder = s->pass.life == ADM_PASS_HOLDER };
+        struct adm_shown p = {.tag = s->tag,
+                              .round = s->pass.round,
+                              .iat_ms = s->pass.iat_ms,
+                              .exp_ms = s->pass.exp_ms,
+                              .holder = s->pass.life == ADM_PASS_HOLDER};
         memcpy(p.jti, s->pass.jti, sizeof(p.jti));
         return p;
 }
@@ -150,13 +149,13 @@ int world_hold(struct world *w, struct shopper *s, uint32_t qty, int64_t end_ms)
         k->n++;
         k->available -= qty;
         k->held += qty;
-        struct adm_hold_end e = { .qty = qty,
-                                  .held = true,
-                                  .hold_end_ms = end_ms,
-                                  .has_stock = true,
-                                  .timeline = k->timeline,
-                                  .n = k->n,
-                                  .available = k->available };
+        struct adm_hold_end e = {.qty = qty,
+                                 .held = true,
+                                 .hold_end_ms = end_ms,
+                                 .has_stock = true,
+                                 .timeline = k->timeline,
+                                 .n = k->n,
+                                 .available = k->available};
         return adm_store_hold_end(w->store, w->sale, &p, &e, w->now_ms, &s->pass);
 }
 

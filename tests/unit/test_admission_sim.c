@@ -45,11 +45,11 @@ static uint64_t dice(struct sim *m, uint64_t n) {
         return world_random(&m->w) % n;
 }
 
-#define MUST(m, cond)                                                                     \
-        do {                                                                              \
-                if (!(cond))                                                              \
-                        fail_msg("seed %llu step %d: %s", (unsigned long long)(m)->seed,  \
-                                 (m)->step, #cond);                                       \
+#define MUST(m, cond)                                                                              \
+        do {                                                                                       \
+                if (!(cond))                                                                       \
+                        fail_msg("seed %llu step %d: %s", (unsigned long long)(m)->seed,           \
+                                 (m)->step, #cond);                                                \
         } while (0)
 
 static void remember(struct sim *m, struct buyer *b) {
@@ -137,7 +137,7 @@ static void end_hold(struct sim *m, struct buyer *b) {
                 return;
         struct adm_stock *k = &m->w.update.facts.stock;
         struct adm_shown p = world_shown(&b->s);
-        struct adm_hold_end e = { .qty = b->qty };
+        struct adm_hold_end e = {.qty = b->qty};
         struct hold *h = NULL;
         for (int i = 0; i < HOLDS && !h; i++)
                 if (!m->holds[i].stands)
@@ -152,7 +152,7 @@ static void end_hold(struct sim *m, struct buyer *b) {
                 e.timeline = k->timeline;
                 e.n = k->n;
                 e.available = k->available;
-                *h = (struct hold){ .end_ms = e.hold_end_ms, .qty = b->qty, .stands = true };
+                *h = (struct hold){.end_ms = e.hold_end_ms, .qty = b->qty, .stands = true};
         }
         b->qty = 0;
         struct adm_pass out;
@@ -247,7 +247,7 @@ static void step(struct sim *m) {
                 b->gone = true;
                 b->s.has_pass = b->s.has_pass && b->s.pass.life == ADM_PASS_HOLDER;
         } else if (d < 993) {
-                struct adm_revoked r = { .tag = b->s.tag, .at_ms = m->w.now_ms };
+                struct adm_revoked r = {.tag = b->s.tag, .at_ms = m->w.now_ms};
                 adm_store_revoke(m->w.store, m->w.sale, &r, m->w.now_ms);
                 b->gone = true;
         } else if (d < 996 && b->s.has_pass) {

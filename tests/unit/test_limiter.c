@@ -11,7 +11,7 @@
 
 #define T0 INT64_C(1800000000000)
 
-static const struct adm_limit ten_a_second = { .burst = 10, .period_ms = 1000 };
+static const struct adm_limit ten_a_second = {.burst = 10, .period_ms = 1000};
 
 static uint64_t key_of(uint64_t n) {
         uint64_t z = (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -67,14 +67,14 @@ static void test_a_clock_that_steps_back_earns_nothing(void **state) {
 static void test_extreme_limits_stay_sane(void **state) {
         (void)state;
         struct adm_limiter *l = table(64);
-        struct adm_limit one_an_hour = { .burst = 1, .period_ms = 3600000 };
+        struct adm_limit one_an_hour = {.burst = 1, .period_ms = 3600000};
         assert_int_equal(adm_limiter_take(l, key_of(1), one_an_hour, T0), 0);
         assert_int_equal(adm_limiter_take(l, key_of(1), one_an_hour, T0), 3600000);
         assert_int_equal(adm_limiter_take(l, key_of(1), one_an_hour, T0 + 3600000), 0);
-        struct adm_limit flood = { .burst = 1000000, .period_ms = 1000 };
+        struct adm_limit flood = {.burst = 1000000, .period_ms = 1000};
         for (int i = 0; i < 1000; i++)
                 assert_int_equal(adm_limiter_take(l, key_of(2), flood, T0), 0);
-        struct adm_limit none = { .burst = 0, .period_ms = 1000 };
+        struct adm_limit none = {.burst = 0, .period_ms = 1000};
         assert_int_equal(adm_limiter_take(l, key_of(3), none, T0), 0);
         assert_true(adm_limiter_take(l, key_of(3), none, T0) > 0);
         adm_limiter_free(&l);
@@ -83,7 +83,7 @@ static void test_extreme_limits_stay_sane(void **state) {
 static void test_a_crowded_table_is_strict_not_open(void **state) {
         (void)state;
         struct adm_limiter *l = table(64);
-        struct adm_limit one_a_minute = { .burst = 1, .period_ms = 60000 };
+        struct adm_limit one_a_minute = {.burst = 1, .period_ms = 60000};
         int allowed = 0;
         for (uint64_t n = 0; n < 10000; n++)
                 allowed += adm_limiter_take(l, key_of(n), one_a_minute, T0) == 0;
@@ -104,7 +104,7 @@ struct racer {
 
 static void *race(void *arg) {
         struct racer *r = arg;
-        struct adm_limit limit = { .burst = 1000, .period_ms = 1000000 };
+        struct adm_limit limit = {.burst = 1000, .period_ms = 1000000};
         for (int i = 0; i < TRIES; i++)
                 r->allowed += adm_limiter_take(r->l, key_of(1), limit, T0 + i / 1000) == 0;
         return NULL;
@@ -114,7 +114,7 @@ static void test_threads_share_one_limit(void **state) {
         (void)state;
         struct adm_limiter *l = table(1024);
         pthread_t t[THREADS];
-        struct racer r[THREADS] = { 0 };
+        struct racer r[THREADS] = {0};
         int allowed = 0;
         for (int i = 0; i < THREADS; i++) {
                 r[i].l = l;

@@ -3,13 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "adm_world.h"
-#include "admission/line.h"
 
 static void join_as(struct world *w, struct shopper *s, enum adm_place_state want,
                     int64_t position) {
@@ -39,7 +37,7 @@ static void crowd(struct world *w, struct shopper *s, uint32_t n, uint32_t admit
 
 static void test_first_come_first_served(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[8];
         world_open(&w, 3);
         crowd(&w, s, 8, 3);
@@ -55,7 +53,7 @@ static void test_first_come_first_served(void **state) {
 
 static void test_claiming_again_is_the_same_pass(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 3);
         struct shopper a = world_shopper(1, false), tab = a;
         join_as(&w, &a, ADM_ADMITTED, 0);
@@ -71,7 +69,7 @@ static void test_claiming_again_is_the_same_pass(void **state) {
 
 static void test_second_tab_finds_the_place(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[4];
         world_open(&w, 1);
         crowd(&w, s, 4, 1);
@@ -89,7 +87,7 @@ static void test_second_tab_finds_the_place(void **state) {
 
 static void test_silent_head_is_stepped_over(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[5];
         world_open(&w, 1);
         crowd(&w, s, 5, 1);
@@ -108,7 +106,7 @@ static void test_silent_head_is_stepped_over(void **state) {
 
 static void test_sleeper_back_within_ten_minutes_is_next(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[5];
         world_open(&w, 1);
         crowd(&w, s, 5, 1);
@@ -128,7 +126,7 @@ static void test_sleeper_back_within_ten_minutes_is_next(void **state) {
 
 static void test_long_absence_is_forgotten_with_the_reason(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[4];
         world_open(&w, 1);
         crowd(&w, s, 4, 1);
@@ -147,7 +145,7 @@ static void test_long_absence_is_forgotten_with_the_reason(void **state) {
 
 static void test_later_ticket_saves_from_being_forgotten(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -166,7 +164,7 @@ static void test_later_ticket_saves_from_being_forgotten(void **state) {
 
 static void test_guest_counts_from_the_second_contact(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 5);
         struct shopper g = world_shopper(1, true);
         assert_int_equal(world_join(&w, &g), 0);
@@ -182,7 +180,7 @@ static void test_guest_counts_from_the_second_contact(void **state) {
 
 static void test_fresh_guest_is_not_overtaken_and_a_flood_delays_two_seconds(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 5);
         struct shopper honest = world_shopper(1, true), after = world_shopper(2, false);
         for (uint32_t i = 0; i < 2000; i++) {
@@ -204,7 +202,7 @@ static void test_fresh_guest_is_not_overtaken_and_a_flood_delays_two_seconds(voi
 
 static void test_told_ahead_never_rises_and_falls_when_others_leave(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[5];
         world_open(&w, 1);
         crowd(&w, s, 5, 1);
@@ -228,7 +226,7 @@ static void test_told_ahead_never_rises_and_falls_when_others_leave(void **state
 
 static void test_invitation_lapses_once_then_twice(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -258,7 +256,7 @@ static void test_invitation_lapses_once_then_twice(void **state) {
 
 static void test_missed_turn_goes_to_the_next_at_once(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -274,7 +272,7 @@ static void test_missed_turn_goes_to_the_next_at_once(void **state) {
 
 static void test_prequeue_waits_with_position_and_opens_on_time(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 2);
         struct adm_sale_facts *f = &w.update.facts;
         f->opens_at_ms = w.now_ms + 10000;
@@ -308,7 +306,7 @@ static void test_prequeue_waits_with_position_and_opens_on_time(void **state) {
 
 static void test_scheduled_far_off_comes_back_within_a_minute(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 2);
         w.update.facts.opens_at_ms = w.now_ms + 86400000;
         w.update.facts.version++;
@@ -324,7 +322,7 @@ static void test_scheduled_far_off_comes_back_within_a_minute(void **state) {
 
 static void test_tickets_of_others_are_not_taken(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -353,7 +351,7 @@ static void test_tickets_of_others_are_not_taken(void **state) {
 
 static void test_reset_begins_a_new_line(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[4];
         world_open(&w, 1);
         crowd(&w, s, 4, 1);
@@ -378,7 +376,7 @@ static void test_reset_begins_a_new_line(void **state) {
 
 static void test_line_full_is_an_answer(void **state) {
         (void)state;
-        struct world w = { .conf = { .max_numbers = 1024, .max_accounts = 2000 } };
+        struct world w = {.conf = {.max_numbers = 1024, .max_accounts = 2000}};
         world_open(&w, 1);
         struct shopper s = world_shopper(0, false);
         for (uint32_t i = 0; i < 1024; i++) {
@@ -395,7 +393,7 @@ static void test_line_full_is_an_answer(void **state) {
         poll_as(&w, &last, ADM_WAITING, 1023);
         world_close(&w);
         /* Accounts are a ceiling of their own. */
-        w = (struct world){ .conf = { .max_numbers = 2048, .max_accounts = 10 } };
+        w = (struct world){.conf = {.max_numbers = 2048, .max_accounts = 10}};
         world_open(&w, 1);
         for (uint32_t i = 0; i < 10; i++) {
                 s = world_shopper(i, false);
@@ -409,7 +407,7 @@ static void test_line_full_is_an_answer(void **state) {
 
 static void test_passthrough_has_no_line_and_reject_nobody(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 2);
         w.update.facts.queue = ADM_QUEUE_PASSTHROUGH;
         w.update.facts.version++;
@@ -435,7 +433,7 @@ static void test_passthrough_has_no_line_and_reject_nobody(void **state) {
 
 static void test_sold_out_and_back(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[4];
         world_open(&w, 1);
         crowd(&w, s, 4, 1);
@@ -457,7 +455,7 @@ static void test_sold_out_and_back(void **state) {
 
 static void test_likely_and_eta_are_honest(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[8];
         world_open(&w, 2);
         crowd(&w, s, 8, 2);
@@ -482,7 +480,7 @@ static void test_likely_and_eta_are_honest(void **state) {
 
 static void test_origin_away_is_paused_with_the_place_kept(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -500,7 +498,7 @@ static void test_origin_away_is_paused_with_the_place_kept(void **state) {
 
 static void test_all_held_is_told_to_waiters(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[3];
         world_open(&w, 1);
         crowd(&w, s, 3, 1);
@@ -513,145 +511,6 @@ static void test_all_held_is_told_to_waiters(void **state) {
         world_stock(&w, 1, 0, 0);
         poll_as(&w, &s[1], ADM_READY, 0);
         world_close(&w);
-}
-
-/* ---- the array itself ---- */
-
-struct bare {
-        struct adm_line_head head;
-        struct adm_line line;
-};
-
-static void bare_open(struct bare *b, uint32_t capacity) {
-        *b = (struct bare){ .line = { .capacity = capacity } };
-        b->line.h = &b->head;
-        b->line.marks = calloc(2 * (size_t)capacity, sizeof(b->line.marks[0]));
-        b->line.live = calloc(2 * (size_t)capacity / ADM_LINE_BLOCK, sizeof(b->line.live[0]));
-        assert_non_null(b->line.marks);
-        assert_non_null(b->line.live);
-}
-
-static void bare_close(struct bare *b) {
-        free((void *)b->line.marks);
-        free(b->line.live);
-}
-
-static void test_marks_are_live_exactly_until_promise_and_skip(void **state) {
-        (void)state;
-        for (int64_t base = WORLD_T0; base < WORLD_T0 + 20000000; base += 777777) {
-                struct bare b;
-                bare_open(&b, 1024);
-                adm_line_prepare(&b.line, base + 2500);
-                adm_line_give(&b.line, base);
-                uint16_t m = adm_line_mark(&b.line, 1024);
-                assert_true(adm_awake_is(adm_line_awake(base, 15), m));
-                assert_true(adm_awake_is(adm_line_awake(base + 17500, 15), m));
-                assert_false(adm_awake_is(adm_line_awake(base + 18251, 15), m));
-                assert_false(adm_awake_is(adm_line_awake(base + 600000, 15), m));
-                assert_false(adm_awake_is(adm_line_awake(base + 9000000, 15), m));
-                assert_in_range(adm_mark_ahead_ms(m, base), 2500, 3251);
-                bare_close(&b);
-        }
-}
-
-static void test_refresh_needs_a_live_mark(void **state) {
-        (void)state;
-        struct bare b;
-        bare_open(&b, 1024);
-        struct adm_awake a = adm_line_awake(WORLD_T0, 15);
-        adm_line_prepare(&b.line, 0);
-        adm_line_give(&b.line, WORLD_T0);
-        assert_false(adm_line_refresh(&b.line, 1024, WORLD_T0 + 2500, a));
-        adm_line_touch(&b.line, 1024, WORLD_T0 + 1000, a);
-        assert_true(adm_line_refresh(&b.line, 1024, WORLD_T0 + 2500, a));
-        adm_line_serve(&b.line, 1024, a);
-        adm_line_serve(&b.line, 1024, a);
-        assert_int_equal(b.head.gone, 1);
-        assert_false(adm_line_refresh(&b.line, 1024, WORLD_T0 + 2500, a));
-        adm_line_restore(&b.line, 1024, WORLD_T0 - 20000);
-        adm_line_restore(&b.line, 1024, WORLD_T0 - 20000);
-        assert_int_equal(b.head.gone, 0);
-        assert_false(adm_line_refresh(&b.line, 1024, WORLD_T0 + 2500, a));
-        bare_close(&b);
-}
-
-/* Rank and frontier against a plain count. */
-static void test_rank_and_frontier_match_a_plain_count(void **state) {
-        (void)state;
-        struct bare b;
-        struct world seed = { .seed = 7 };
-        const uint32_t n = 5000, capacity = 8192;
-        bare_open(&b, capacity);
-        struct adm_awake a = adm_line_awake(WORLD_T0, 15);
-        for (uint32_t i = 0; i < 3000; i++) {
-                uint32_t at = (uint32_t)world_random(&seed) % 3000;
-                adm_line_admit_old(&b.line, at);
-                adm_line_touch(&b.line, at, WORLD_T0 + 2500, a);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-                adm_line_prepare(&b.line, world_random(&seed) % 3 ? WORLD_T0 + 2500
-                                                                  : WORLD_T0 - 60000);
-                adm_line_give(&b.line, WORLD_T0 - 60000);
-        }
-        uint32_t all = adm_line_recount(&b.line, a);
-        uint32_t count = 0;
-        for (uint32_t at = 0; at < capacity + n; at++) {
-                if (at % 97 == 0)
-                        assert_int_equal(adm_line_rank(&b.line, at, a), count);
-                count += adm_awake_is(a, adm_line_mark(&b.line, at));
-        }
-        assert_int_equal(all, count);
-        for (uint32_t room = 0; room <= all + 3; room += 113) {
-                struct adm_frontier f = adm_line_frontier(&b.line, room, WORLD_T0, a);
-                uint32_t below = f.end == ADM_LINE_NONE
-                                         ? all
-                                         : adm_line_rank(&b.line, f.end, a);
-                assert_int_equal(f.live, below);
-                assert_true(below <= room);
-                if (room < all)
-                        assert_int_equal(below, room);
-        }
-        assert_int_equal(adm_line_frontier(&b.line, all, WORLD_T0, a).end, capacity + n);
-        assert_int_equal(adm_line_frontier(&b.line, all + 1, WORLD_T0, a).end, ADM_LINE_NONE);
-        bare_close(&b);
-}
-
-static void test_sweep_wipes_old_marks_before_they_wrap(void **state) {
-        (void)state;
-        struct bare b;
-        bare_open(&b, 4096);
-        struct adm_awake a = adm_line_awake(WORLD_T0, 15);
-        for (int i = 0; i < 3000; i++) {
-                adm_line_prepare(&b.line, WORLD_T0 + 2500);
-                adm_line_give(&b.line, WORLD_T0);
-        }
-        adm_line_serve(&b.line, 4096 + 5, a);
-        for (int64_t t = 0; t < 20000000; t += 60000) {
-                adm_line_sweep(&b.line, WORLD_T0 + t);
-                uint32_t live = adm_line_recount(&b.line, adm_line_awake(WORLD_T0 + t, 15));
-                assert_int_equal(live, t == 0 ? 2999 : 0);
-        }
-        assert_int_equal(adm_line_mark(&b.line, 4096 + 4), ADM_MARK_NEVER);
-        assert_int_equal(adm_line_mark(&b.line, 4096 + 5), ADM_MARK_GONE);
-        adm_line_touch(&b.line, 4096, WORLD_T0 + 20000000, adm_line_awake(WORLD_T0, 15));
-        adm_line_silence(&b.line);
-        assert_int_equal(adm_line_mark(&b.line, 4096), ADM_MARK_NEVER);
-        assert_int_equal(adm_line_mark(&b.line, 4096 + 5), ADM_MARK_GONE);
-        bare_close(&b);
-}
-
-static void test_index_is_of_numbers_that_exist(void **state) {
-        (void)state;
-        struct bare b;
-        bare_open(&b, 1024);
-        adm_line_prepare(&b.line, WORLD_T0);
-        adm_line_give(&b.line, WORLD_T0);
-        assert_int_equal(adm_line_index(&b.line, 0, false), ADM_LINE_NONE);
-        assert_int_equal(adm_line_index(&b.line, 1, false), 1024);
-        assert_int_equal(adm_line_index(&b.line, 2, false), ADM_LINE_NONE);
-        assert_int_equal(adm_line_index(&b.line, 2, true), 1);
-        assert_int_equal(adm_line_index(&b.line, 1025, true), ADM_LINE_NONE);
-        bare_close(&b);
 }
 
 int main(void) {
@@ -678,11 +537,6 @@ int main(void) {
                 cmocka_unit_test(test_likely_and_eta_are_honest),
                 cmocka_unit_test(test_origin_away_is_paused_with_the_place_kept),
                 cmocka_unit_test(test_all_held_is_told_to_waiters),
-                cmocka_unit_test(test_marks_are_live_exactly_until_promise_and_skip),
-                cmocka_unit_test(test_refresh_needs_a_live_mark),
-                cmocka_unit_test(test_rank_and_frontier_match_a_plain_count),
-                cmocka_unit_test(test_sweep_wipes_old_marks_before_they_wrap),
-                cmocka_unit_test(test_index_is_of_numbers_that_exist),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

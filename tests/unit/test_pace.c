@@ -28,8 +28,8 @@ static int play_second(struct adm_pace *p, uint32_t rate, int64_t from_ms) {
 
 static void test_600_a_minute_is_about_ten_a_second(void **state) {
         (void)state;
-        struct adm_pace p = { 0 };
-        int history[200] = { 0 };
+        struct adm_pace p = {0};
+        int history[200] = {0};
         for (int s = 0; s < 200; s++) {
                 history[s] = play_second(&p, 600, T0 + s * 1000);
                 assert_in_range(history[s], 0, 11);
@@ -46,7 +46,7 @@ static void test_600_a_minute_is_about_ten_a_second(void **state) {
 
 static void test_nothing_is_saved_up(void **state) {
         (void)state;
-        struct adm_pace p = { 0 };
+        struct adm_pace p = {0};
         for (int i = 0; i < 1000; i++)
                 adm_pace_advance(&p, 600, 0, T0 + i * 100);
         assert_int_equal(adm_pace_keys(&p), 10);
@@ -62,7 +62,7 @@ static void test_nothing_is_saved_up(void **state) {
 
 static void test_slow_rates_let_one_in_at_a_time(void **state) {
         (void)state;
-        struct adm_pace p = { 0 };
+        struct adm_pace p = {0};
         int issued = 0;
         for (int s = 0; s < 300; s++)
                 issued += play_second(&p, 1, T0 + s * 1000);
@@ -71,7 +71,7 @@ static void test_slow_rates_let_one_in_at_a_time(void **state) {
 
 static void test_no_rate_is_no_limit(void **state) {
         (void)state;
-        struct adm_pace p = { .allowance_micro = 5 };
+        struct adm_pace p = {.allowance_micro = 5};
         adm_pace_advance(&p, 0, 0, T0);
         assert_int_equal(p.allowance_micro, 0);
         for (int i = 0; i < 1000; i++) {
@@ -84,7 +84,7 @@ static void test_no_rate_is_no_limit(void **state) {
 
 static void test_time_that_runs_backwards_earns_nothing(void **state) {
         (void)state;
-        struct adm_pace p = { 0 };
+        struct adm_pace p = {0};
         adm_pace_advance(&p, 60, 5, T0);
         adm_pace_advance(&p, 60, 5, T0 - 5000);
         adm_pace_reset(&p, T0 - 5000);
@@ -95,7 +95,7 @@ static void test_time_that_runs_backwards_earns_nothing(void **state) {
 
 static void test_speed_is_measured_or_unknown(void **state) {
         (void)state;
-        struct adm_pace p = { 0 };
+        struct adm_pace p = {0};
         assert_int_equal(adm_pace_measured_milli(&p, T0), 0);
         for (int i = 0; i < 40; i++)
                 adm_pace_issued(&p, T0);
@@ -105,11 +105,11 @@ static void test_speed_is_measured_or_unknown(void **state) {
 }
 
 static struct adm_poll_in waiter(int64_t ahead, int64_t obtainable) {
-        return (struct adm_poll_in){ .ahead = ahead,
-                                     .obtainable = obtainable,
-                                     .live = 10000,
-                                     .polls_per_s = 30000,
-                                     .random = UINT32_C(0x80000000) };
+        return (struct adm_poll_in){.ahead = ahead,
+                                    .obtainable = obtainable,
+                                    .live = 10000,
+                                    .polls_per_s = 30000,
+                                    .random = UINT32_C(0x80000000)};
 }
 
 static void test_the_ramp_of_poll_times(void **state) {
@@ -118,14 +118,14 @@ static void test_the_ramp_of_poll_times(void **state) {
                 int64_t ahead, obtainable, live, want;
                 const char *why;
         } rows[] = {
-                { 0, 100, 10, 2500, "next" },
-                { 99, 100, 10000, 2500, "as many ahead as units" },
-                { 999, 100, 10000, 25000, "ten times as many" },
-                { 9999, 100, 10000, 30000, "far" },
-                { 99, 5, 10000, 12500, "L is at least 20" },
-                { 500000, 100, 1000000, 33333, "a million: by the budget" },
-                { 500000, 100, 9000000, 120000, "two minutes at most" },
-                { 500000, -1, 1000000, 2500, "no stock: only rate limits" },
+                {0, 100, 10, 2500, "next"},
+                {99, 100, 10000, 2500, "as many ahead as units"},
+                {999, 100, 10000, 25000, "ten times as many"},
+                {9999, 100, 10000, 30000, "far"},
+                {99, 5, 10000, 12500, "L is at least 20"},
+                {500000, 100, 1000000, 33333, "a million: by the budget"},
+                {500000, 100, 9000000, 120000, "two minutes at most"},
+                {500000, -1, 1000000, 2500, "no stock: only rate limits"},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct adm_poll_in in = waiter(rows[i].ahead, rows[i].obtainable);
@@ -171,8 +171,7 @@ static void test_no_promise_crosses_the_opening(void **state) {
         in.live = 1000000;
         assert_in_range(adm_poll_before_opening_ms(&in, 2500, T0, T0 + 1000), 34000, 34400);
         in.live = 100000000;
-        assert_int_equal(adm_poll_before_opening_ms(&in, 2500, T0, T0 + 1000),
-                         ADM_POLL_HORIZON_MS);
+        assert_int_equal(adm_poll_before_opening_ms(&in, 2500, T0, T0 + 1000), ADM_POLL_HORIZON_MS);
 }
 
 int main(void) {

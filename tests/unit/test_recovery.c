@@ -41,24 +41,24 @@ static void tell(struct place_of_test *t, struct adm_sale_update *u) {
 }
 
 static void hall_open(struct place_of_test *t, int64_t units) {
-        *t = (struct place_of_test){ .now_ms = WORLD_T0 };
+        *t = (struct place_of_test){.now_ms = WORLD_T0};
         t->hall = (struct adm_hall){
                 .h = &t->head,
-                .line = { .h = &t->head.line,
-                          .marks = zeroed(2 * CAPACITY, sizeof(uint16_t)),
-                          .live = zeroed(2 * CAPACITY / ADM_LINE_BLOCK, sizeof(uint32_t)),
-                          .capacity = CAPACITY },
-                .book = { .h = &t->head.book,
-                          .recs = zeroed(CAPACITY, sizeof(struct adm_rec)),
-                          .table = zeroed(CELLS, sizeof(uint32_t)),
+                .line = {.h = &t->head.line,
+                         .marks = zeroed(2 * CAPACITY, sizeof(uint16_t)),
+                         .live = zeroed(2 * CAPACITY / ADM_LINE_BLOCK, sizeof(uint32_t)),
+                         .capacity = CAPACITY},
+                .book = {.h = &t->head.book,
+                         .recs = zeroed(CAPACITY, sizeof(struct adm_rec)),
+                         .table = zeroed(CELLS, sizeof(uint32_t)),
+                         .capacity = CAPACITY,
+                         .mask = CELLS - 1},
+                .turns = {.h = &t->head.turns,
+                          .all = zeroed(CAPACITY, sizeof(struct adm_turn)),
+                          .due = zeroed(CAPACITY, sizeof(int64_t)),
+                          .who = zeroed(CAPACITY, sizeof(uint32_t)),
                           .capacity = CAPACITY,
-                          .mask = CELLS - 1 },
-                .turns = { .h = &t->head.turns,
-                           .all = zeroed(CAPACITY, sizeof(struct adm_turn)),
-                           .due = zeroed(CAPACITY, sizeof(int64_t)),
-                           .who = zeroed(CAPACITY, sizeof(uint32_t)),
-                           .capacity = CAPACITY,
-                           .salt = 99 },
+                          .salt = 99},
                 .before = zeroed(2 * CAPACITY / ADM_LINE_BLOCK, sizeof(uint32_t)),
                 .alive_ms = &t->alive_ms,
                 .born_ms = &t->born_ms,
@@ -71,8 +71,8 @@ static void hall_open(struct place_of_test *t, int64_t units) {
         t->head.generation = 500;
         t->head.now_ms = WORLD_T0;
         t->head.sale = adm_sale_hash("demo", 4);
-        t->stock = (struct adm_stock){ .timeline = 1, .n = 1, .available = units, .total = units };
-        struct adm_sale_update u = { 0 };
+        t->stock = (struct adm_stock){.timeline = 1, .n = 1, .available = units, .total = units};
+        struct adm_sale_update u = {0};
         adm_sale_defaults(&u.facts);
         (void)snprintf(u.facts.id, sizeof(u.facts.id), "demo");
         u.facts.has_item = true;
@@ -95,7 +95,7 @@ static void hall_close(struct place_of_test *t) {
 
 static struct shopper join(struct place_of_test *t, uint32_t n, enum adm_place_state want) {
         struct shopper s = world_shopper(n, false);
-        struct adm_join j = { .tag = s.tag };
+        struct adm_join j = {.tag = s.tag};
         memset(j.jti, (int)n + 1, sizeof(j.jti));
         assert_int_equal(adm_claim_join(&t->hall, &j, t->now_ms, &s.place), 0);
         assert_int_equal(s.place.state, want);
@@ -127,7 +127,7 @@ static void test_counters_are_those_of_the_entries(void **state) {
         for (uint32_t i = 0; i < 6; i++)
                 (void)join(&t, i, i < 2 ? ADM_ADMITTED : ADM_WAITING);
         struct adm_hall_head was = t.head;
-        t.head.turns = (struct adm_turns_head){ .high = 1, .outstanding = 77, .invited = 5 };
+        t.head.turns = (struct adm_turns_head){.high = 1, .outstanding = 77, .invited = 5};
         t.head.book.count = 4;
         memset(t.hall.book.table, 0xff, CELLS * sizeof(uint32_t));
         t.head.line.last = 5;
@@ -154,7 +154,7 @@ static void test_reader_of_a_notice_cut_short_takes_the_lock(void **state) {
         (void)join(&t, 0, ADM_ADMITTED);
         struct shopper s = join(&t, 1, ADM_WAITING);
         adm_notice_write(&t.hall, t.now_ms);
-        struct adm_asker a = { .now_ms = t.now_ms };
+        struct adm_asker a = {.now_ms = t.now_ms};
         assert_true(adm_claim_poll_free(&t.hall, 1024, &s.ticket, &a, &s.place));
         assert_int_equal(s.place.position, 1);
         assert_false(adm_claim_poll_free(&t.hall, 1025, &s.ticket, &a, &s.place));
@@ -249,12 +249,13 @@ static void test_places_of_the_map_before_survive_a_rebuild(void **state) {
         struct shopper old[3];
         for (uint32_t i = 0; i < 3; i++) {
                 old[i] = world_shopper(100 + i, false);
-                old[i].ticket = (struct adm_ticket){ .round = 1, .sale = t.head.sale,
-                                                     .key = adm_key_make(400, 10 + i),
-                                                     .tag = old[i].tag,
-                                                     .issued_at_ms = t.now_ms - 5000,
-                                                     .promised_at_ms = t.now_ms,
-                                                     .ahead = ADM_AHEAD_UNTOLD };
+                old[i].ticket = (struct adm_ticket){.round = 1,
+                                                    .sale = t.head.sale,
+                                                    .key = adm_key_make(400, 10 + i),
+                                                    .tag = old[i].tag,
+                                                    .issued_at_ms = t.now_ms - 5000,
+                                                    .promised_at_ms = t.now_ms,
+                                                    .ahead = ADM_AHEAD_UNTOLD};
                 assert_int_equal(poll(&t, &old[i]), 0);
                 assert_int_equal(old[i].place.position, i + 1);
         }
@@ -343,7 +344,7 @@ static void test_a_new_pass_is_younger_than_the_revocation(void **state) {
         assert_int_equal(adm_pass_show(&t.hall, &p, true, t.now_ms, &out), 0);
         assert_int_equal(adm_pass_show(&t.hall, &old, true, t.now_ms, &out), ADM_PASS_REVOKED);
         /* A revocation older than the pass leaves it alone. */
-        struct adm_revoked r = { .tag = a.tag, .at_ms = again.pass.iat_ms - 1 };
+        struct adm_revoked r = {.tag = a.tag, .at_ms = again.pass.iat_ms - 1};
         adm_pass_revoke(&t.hall, &r, t.now_ms);
         assert_int_equal(adm_pass_show(&t.hall, &p, true, t.now_ms, &out), 0);
         hall_close(&t);
@@ -355,8 +356,13 @@ static void test_a_void_pass_is_not_brought_back_by_its_hold(void **state) {
         hall_open(&t, 1);
         struct shopper a = join(&t, 0, ADM_ADMITTED);
         struct adm_shown p = world_shown(&a);
-        struct adm_hold_end e = { .qty = 1, .held = true, .hold_end_ms = t.now_ms + 60000,
-                                  .has_stock = true, .timeline = 1, .n = 2, .available = 0 };
+        struct adm_hold_end e = {.qty = 1,
+                                 .held = true,
+                                 .hold_end_ms = t.now_ms + 60000,
+                                 .has_stock = true,
+                                 .timeline = 1,
+                                 .n = 2,
+                                 .available = 0};
         struct adm_pass out;
         assert_int_equal(adm_pass_hold_begin(&t.hall, &p, 1, t.now_ms), 0);
         adm_pass_done(&t.hall, &p, t.now_ms);
@@ -375,7 +381,7 @@ static void test_a_hold_the_shop_made_after_the_pass_ended(void **state) {
         atomic_store(&t.alive_ms, t.now_ms);
         adm_upkeep_tick(&t.hall, adm_hall_now(&t.hall, t.now_ms));
         assert_int_equal(t.head.turns.slots, 1); /* lingers; its place is back */
-        struct adm_converted c = { .qty = 1, .hold_end_ms = t.now_ms + 60000 };
+        struct adm_converted c = {.qty = 1, .hold_end_ms = t.now_ms + 60000};
         memcpy(c.jti, a.pass.jti, sizeof(c.jti));
         adm_pass_converted(&t.hall, &c, t.now_ms);
         assert_int_equal(t.head.turns.slots, 0);

@@ -19,7 +19,7 @@ static struct adm_sale_facts sale(void) {
         f.prequeue_at_ms = 1000;
         f.opens_at_ms = 2000;
         f.closes_at_ms = 9000;
-        f.stock = (struct adm_stock){ .available = 5, .held = 5, .total = 10 };
+        f.stock = (struct adm_stock){.available = 5, .held = 5, .total = 10};
         return f;
 }
 
@@ -31,13 +31,13 @@ static void test_states_follow_the_clock(void **state) {
                 enum adm_sale_state want;
                 const char *why;
         } rows[] = {
-                { 0, ADM_SALE_SCHEDULED, "long before" },
-                { 999, ADM_SALE_SCHEDULED, "a moment before the prequeue" },
-                { 1000, ADM_SALE_PREQUEUE, "prequeue is inclusive" },
-                { 1999, ADM_SALE_PREQUEUE, "a moment before opening" },
-                { 2000, ADM_SALE_OPEN, "opening is inclusive" },
-                { 8999, ADM_SALE_OPEN, "last moment" },
-                { 9000, ADM_SALE_CLOSED, "closing is inclusive" },
+                {0, ADM_SALE_SCHEDULED, "long before"},
+                {999, ADM_SALE_SCHEDULED, "a moment before the prequeue"},
+                {1000, ADM_SALE_PREQUEUE, "prequeue is inclusive"},
+                {1999, ADM_SALE_PREQUEUE, "a moment before opening"},
+                {2000, ADM_SALE_OPEN, "opening is inclusive"},
+                {8999, ADM_SALE_OPEN, "last moment"},
+                {9000, ADM_SALE_CLOSED, "closing is inclusive"},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
                 if (adm_sale_state(&f, NULL, rows[i].now_ms) != rows[i].want)
@@ -73,14 +73,14 @@ static void test_states_by_precedence(void **state) {
         assert_int_equal(adm_sale_state(&f, NULL, 3000), ADM_SALE_CLOSED);
         f = sale();
         f.has_item = false;
-        f.stock = (struct adm_stock){ 0 };
+        f.stock = (struct adm_stock){0};
         assert_int_equal(adm_sale_state(&f, NULL, 3000), ADM_SALE_OPEN);
 }
 
 static void test_short_flips_of_all_held_are_not_shown(void **state) {
         (void)state;
         struct adm_sale_facts f = sale();
-        struct adm_sale_shown shown = { 0 };
+        struct adm_sale_shown shown = {0};
         assert_int_equal(adm_sale_state(&f, &shown, 3000), ADM_SALE_OPEN);
         f.stock.available = 0;
         assert_int_equal(adm_sale_state(&f, &shown, 3100), ADM_SALE_OPEN);
@@ -95,7 +95,7 @@ static void test_short_flips_of_all_held_are_not_shown(void **state) {
         assert_int_equal(adm_sale_state(&f, &shown, 8900), ADM_SALE_ALL_HELD);
         f.closes_at_ms = 0;
         assert_int_equal(adm_sale_state(&f, &shown, 9300), ADM_SALE_OPEN);
-        f.stock = (struct adm_stock){ .sold = 10, .total = 10 };
+        f.stock = (struct adm_stock){.sold = 10, .total = 10};
         assert_int_equal(adm_sale_state(&f, &shown, 9301), ADM_SALE_SOLD_OUT);
 }
 
@@ -103,7 +103,7 @@ static void test_check_names_the_fault(void **state) {
         (void)state;
         struct adm_sale_facts f = sale();
         assert_int_equal(adm_sale_check(&f), ADM_SALE_GOOD);
-        static const char *bad_ids[] = { "", "-a", "A", "a_b", "a b", "a/b" };
+        static const char *bad_ids[] = {"", "-a", "A", "a_b", "a b", "a/b"};
         for (size_t i = 0; i < sizeof(bad_ids) / sizeof(bad_ids[0]); i++) {
                 f = sale();
                 (void)snprintf(f.id, sizeof(f.id), "%s", bad_ids[i]);
@@ -137,18 +137,17 @@ static void test_numbers_have_ranges(void **state) {
                 uint32_t low;
                 uint32_t high;
         } rows[] = {
-                { offsetof(struct adm_sale_facts, overbook_milli), 1000, 2000 },
-                { offsetof(struct adm_sale_facts, per_account), 1, 1000 },
-                { offsetof(struct adm_sale_facts, hold_seconds), 1, 1800 },
-                { offsetof(struct adm_sale_facts, extend_seconds), 0, 3600 },
-                { offsetof(struct adm_sale_facts, first_use_seconds), 1, 600 },
-                { offsetof(struct adm_sale_facts, pass_seconds), 1, 7200 },
-                { offsetof(struct adm_sale_facts, skip_seconds), 1, 600 },
-                { offsetof(struct adm_sale_facts, forget_seconds), 15, 3600 },
+                {offsetof(struct adm_sale_facts, overbook_milli), 1000, 2000},
+                {offsetof(struct adm_sale_facts, per_account), 1, 1000},
+                {offsetof(struct adm_sale_facts, hold_seconds), 1, 1800},
+                {offsetof(struct adm_sale_facts, extend_seconds), 0, 3600},
+                {offsetof(struct adm_sale_facts, first_use_seconds), 1, 600},
+                {offsetof(struct adm_sale_facts, pass_seconds), 1, 7200},
+                {offsetof(struct adm_sale_facts, skip_seconds), 1, 600},
+                {offsetof(struct adm_sale_facts, forget_seconds), 15, 3600},
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                uint32_t tries[4] = { rows[i].low, rows[i].high, rows[i].low - 1,
-                                      rows[i].high + 1 };
+                uint32_t tries[4] = {rows[i].low, rows[i].high, rows[i].low - 1, rows[i].high + 1};
                 for (int t = 0; t < 4; t++) {
                         struct adm_sale_facts f = sale();
                         memcpy((char *)&f + rows[i].at, &tries[t], sizeof(tries[t]));
@@ -162,7 +161,7 @@ static void test_numbers_have_ranges(void **state) {
 
 static void test_newer_stock_wins_by_timeline_then_n_then_time(void **state) {
         (void)state;
-        struct adm_stock a = { .timeline = 1, .n = 5, .db_now_ms = 10 }, b = a;
+        struct adm_stock a = {.timeline = 1, .n = 5, .db_now_ms = 10}, b = a;
         assert_int_equal(adm_stock_compare(&a, &b), 0);
         b.db_now_ms = 11;
         assert_true(adm_stock_compare(&a, &b) < 0 && adm_stock_compare(&b, &a) > 0);
@@ -174,16 +173,16 @@ static void test_newer_stock_wins_by_timeline_then_n_then_time(void **state) {
 
 static void test_names_are_the_contracts(void **state) {
         (void)state;
-        static const char *sales[] = { "scheduled", "prequeue", "open",  "paused",
-                                       "all_held",  "sold_out", "closed" };
+        static const char *sales[] = {"scheduled", "prequeue", "open",  "paused",
+                                      "all_held",  "sold_out", "closed"};
         for (int i = 0; i < 7; i++)
                 assert_string_equal(adm_sale_state_name((enum adm_sale_state)i), sales[i]);
-        static const char *places[] = { "not_open", "waiting",  "ready",  "admitted", "all_held",
-                                        "paused",   "sold_out", "closed", "line_full" };
+        static const char *places[] = {"not_open", "waiting",  "ready",  "admitted", "all_held",
+                                       "paused",   "sold_out", "closed", "line_full"};
         for (int i = 0; i < 9; i++)
                 assert_string_equal(adm_place_state_name((enum adm_place_state)i), places[i]);
-        static const char *reasons[] = { "forgotten", "turn_missed", "ticket_invalid",
-                                         "other_account", "round_over" };
+        static const char *reasons[] = {"forgotten", "turn_missed", "ticket_invalid",
+                                        "other_account", "round_over"};
         assert_null(adm_reason_name(ADM_REASON_NONE));
         for (int i = 0; i < 5; i++)
                 assert_string_equal(adm_reason_name((enum adm_reason)(i + 1)), reasons[i]);

@@ -32,7 +32,7 @@ static int open_second(const struct world *w, struct adm_store **out) {
 
 static void test_restart_loses_no_number_and_no_slot(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct shopper s[10];
         world_open(&w, 3);
         for (uint32_t i = 0; i < 10; i++) {
@@ -65,7 +65,7 @@ static void test_restart_loses_no_number_and_no_slot(void **state) {
 
 static void test_two_processes_share_one_truth(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct adm_store *second = NULL, *first;
         world_open(&w, 1);
         assert_int_equal(open_second(&w, &second), 0);
@@ -90,8 +90,8 @@ static void test_two_processes_share_one_truth(void **state) {
 
 static void test_foreign_file_is_refused_and_left_alone(void **state) {
         (void)state;
-        struct world w = { 0 };
-        char path[128], text[32] = { 0 };
+        struct world w = {0};
+        char path[128], text[32] = {0};
         world_open(&w, 1);
         adm_store_close(&w.store);
         map_path(&w, "", path, sizeof(path));
@@ -110,7 +110,7 @@ static void test_foreign_file_is_refused_and_left_alone(void **state) {
 
 static void test_other_format_is_refused(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         char path[128];
         uint32_t odd = 9999;
         world_open(&w, 1);
@@ -127,8 +127,8 @@ static void test_other_format_is_refused(void **state) {
 static void test_conf_out_of_range(void **state) {
         (void)state;
         struct adm_store *s = NULL;
-        struct adm_store_conf c = { .dir = "/tmp", .max_sales = 1, .max_numbers = 1,
-                                    .max_accounts = 1 };
+        struct adm_store_conf c = {
+                .dir = "/tmp", .max_sales = 1, .max_numbers = 1, .max_accounts = 1};
         struct adm_store_conf bad = c;
         bad.dir = NULL;
         assert_int_equal(adm_store_open(&bad, 0, &s), -EINVAL);
@@ -150,7 +150,7 @@ static void test_conf_out_of_range(void **state) {
 
 static void test_other_sizes_wait_for_the_last_user(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         struct adm_store *second = NULL;
         world_open(&w, 1);
         struct adm_store_conf bigger = w.conf;
@@ -188,7 +188,7 @@ static void lose_map(struct world *w, int how) {
 static void test_lost_map_keeps_places_and_registers_passes(void **state) {
         (void)state;
         for (int how = 0; how < 3; how++) {
-                struct world w = { 0 };
+                struct world w = {0};
                 struct shopper s[8];
                 world_open(&w, 2);
                 for (uint32_t i = 0; i < 8; i++) {
@@ -215,7 +215,7 @@ static void test_lost_map_keeps_places_and_registers_passes(void **state) {
                 assert_int_equal(world_poll(&w, &late), 0);
                 assert_int_equal(late.place.position, 5 < late.ticket.ahead + 1 ? 5 : 1);
                 struct adm_shown p = world_shown(&s[0]);
-                struct adm_hold_end e = { .qty = 1 };
+                struct adm_hold_end e = {.qty = 1};
                 assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), 0);
                 assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &e, w.now_ms, &s[0].pass),
                                  0);
@@ -233,7 +233,7 @@ static void test_lost_map_keeps_places_and_registers_passes(void **state) {
 
 static void test_old_ticket_beats_a_new_place_of_the_same_account(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 1);
         struct shopper first = world_shopper(1, false), a = world_shopper(2, false);
         assert_int_equal(world_join(&w, &first), 0);
@@ -253,7 +253,7 @@ static void test_old_ticket_beats_a_new_place_of_the_same_account(void **state) 
 
 static void test_sales_come_and_go(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 1);
         struct shopper a = world_shopper(1, false);
         assert_int_equal(world_join(&w, &a), 0);
@@ -292,7 +292,7 @@ static void test_sales_come_and_go(void **state) {
 
 static void test_older_facts_change_nothing(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 5);
         w.update.facts.version = 5;
         w.update.facts.paused = true;
@@ -309,7 +309,7 @@ static void test_older_facts_change_nothing(void **state) {
 
 static void test_time_never_runs_backwards(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         world_open(&w, 1);
         struct shopper a = world_shopper(1, false), b = world_shopper(2, false);
         assert_int_equal(world_join(&w, &a), 0);
@@ -350,10 +350,13 @@ static void act(struct world *w, struct told *t, uint32_t who) {
                 assert_int_equal(world_use(w, &s), 0);
         } else if (dice < 80 && s.has_pass && s.pass.life == ADM_PASS_USED) {
                 struct adm_shown p = world_shown(&s);
-                struct adm_hold_end e = { .qty = 1, .held = true,
-                                          .hold_end_ms = w->now_ms + 6000000, .has_stock = true,
-                                          .timeline = 1, .n = ++t->n,
-                                          .available = --t->available };
+                struct adm_hold_end e = {.qty = 1,
+                                         .held = true,
+                                         .hold_end_ms = w->now_ms + 6000000,
+                                         .has_stock = true,
+                                         .timeline = 1,
+                                         .n = ++t->n,
+                                         .available = --t->available};
                 assert_int_equal(adm_store_hold_begin(w->store, w->sale, &p, 1, w->now_ms), 0);
                 assert_int_equal(adm_store_hold_end(w->store, w->sale, &p, &e, w->now_ms, &s.pass),
                                  0);
@@ -374,7 +377,7 @@ static void victim(struct world *w, struct told *t, uint64_t seed) {
 
 /* Kills it some microseconds after its `calls`th call, wherever it is. */
 static void kill_after(pid_t pid, const struct told *t, uint64_t calls, uint64_t us) {
-        struct timespec step = { .tv_nsec = 20000 }, ts = { .tv_nsec = (long)us * 1000 };
+        struct timespec step = {.tv_nsec = 20000}, ts = {.tv_nsec = (long)us * 1000};
         while (atomic_load(&t->calls) < calls)
                 (void)nanosleep(&step, NULL);
         (void)nanosleep(&ts, NULL);
@@ -424,9 +427,9 @@ static void check_told(struct world *w, struct told *t) {
 
 static void test_kill_9_anywhere_loses_nothing(void **state) {
         (void)state;
-        struct world w = { .seed = 42 };
-        struct told *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        struct world w = {.seed = 42};
+        struct told *t =
+                mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         assert_true(t != MAP_FAILED);
         world_open(&w, 150);
         w.update.facts.first_use_seconds = 600;
@@ -508,7 +511,7 @@ static void *work(void *arg) {
 
 static void test_threads_agree(void **state) {
         (void)state;
-        struct world w = { 0 };
+        struct world w = {0};
         static struct worker k[THREADS];
         pthread_t t[THREADS], u;
         uint64_t issued = 0, risen = 0;
@@ -516,7 +519,7 @@ static void test_threads_agree(void **state) {
         atomic_store(&workers_done, false);
         assert_int_equal(pthread_create(&u, NULL, upkeep, &w), 0);
         for (uint32_t i = 0; i < THREADS; i++) {
-                k[i] = (struct worker){ .w = w, .first = i * EACH };
+                k[i] = (struct worker){.w = w, .first = i * EACH};
                 k[i].w.seed = 100 + i;
                 assert_int_equal(pthread_create(&t[i], NULL, work, &k[i]), 0);
         }

@@ -11,12 +11,13 @@
 #include "admission/ticket.h"
 
 static const uint8_t secret_a[40] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-static const uint8_t secret_b[80] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+static const uint8_t secret_b[80] =
+        "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 static struct adm_ticket_keys *ring(uint8_t first) {
         struct adm_ticket_secret both[2] = {
-                { .id = 1, .bytes = secret_a, .len = sizeof(secret_a) },
-                { .id = 2, .bytes = secret_b, .len = sizeof(secret_b) },
+                {.id = 1, .bytes = secret_a, .len = sizeof(secret_a)},
+                {.id = 2, .bytes = secret_b, .len = sizeof(secret_b)},
         };
         struct adm_ticket_keys *k = NULL;
         if (first == 2) {
@@ -62,8 +63,7 @@ static void test_ticket_survives_the_round_trip(void **state) {
 }
 
 static uint32_t letter_value(char c) {
-        static const char a[] =
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        static const char a[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         return (uint32_t)(strchr(a, c) - a);
 }
 
@@ -117,8 +117,7 @@ static void test_other_lengths_and_letters_are_malformed(void **state) {
         adm_ticket_encode(k, &t, text);
         for (size_t len = 0; len < sizeof(text); len++)
                 if (len != ADM_TICKET_TEXT_LEN)
-                        assert_int_equal(adm_ticket_decode(k, text, len, &u),
-                                         ADM_TICKET_MALFORMED);
+                        assert_int_equal(adm_ticket_decode(k, text, len, &u), ADM_TICKET_MALFORMED);
         static const char odd[] = "+/=. \r\n\"";
         for (size_t i = 0; odd[i]; i++) {
                 text[50] = odd[i];
@@ -126,8 +125,7 @@ static void test_other_lengths_and_letters_are_malformed(void **state) {
                                  ADM_TICKET_MALFORMED);
         }
         memset(text, 'B', sizeof(text)); /* another version */
-        assert_int_equal(adm_ticket_decode(k, text, ADM_TICKET_TEXT_LEN, &u),
-                         ADM_TICKET_MALFORMED);
+        assert_int_equal(adm_ticket_decode(k, text, ADM_TICKET_TEXT_LEN, &u), ADM_TICKET_MALFORMED);
         adm_ticket_keys_free(&k);
 }
 
@@ -138,12 +136,12 @@ static void test_previous_key_still_checks_and_unknown_does_not(void **state) {
         char text[ADM_TICKET_TEXT_LEN];
         adm_ticket_encode(one, &t, text);
         assert_int_equal(adm_ticket_decode(two, text, sizeof(text), &u), ADM_TICKET_GOOD);
-        struct adm_ticket_secret s = { .id = 2, .bytes = secret_b, .len = sizeof(secret_b) };
+        struct adm_ticket_secret s = {.id = 2, .bytes = secret_b, .len = sizeof(secret_b)};
         assert_int_equal(adm_ticket_keys_new(&s, 1, &only), 0);
         assert_int_equal(adm_ticket_decode(only, text, sizeof(text), &u), ADM_TICKET_FORGED);
         adm_ticket_keys_free(&only);
         /* The same id with another secret is a forger's. */
-        s = (struct adm_ticket_secret){ .id = 1, .bytes = secret_b, .len = sizeof(secret_b) };
+        s = (struct adm_ticket_secret){.id = 1, .bytes = secret_b, .len = sizeof(secret_b)};
         assert_int_equal(adm_ticket_keys_new(&s, 1, &only), 0);
         assert_int_equal(adm_ticket_decode(only, text, sizeof(text), &u), ADM_TICKET_FORGED);
         adm_ticket_keys_free(&only);
@@ -156,7 +154,7 @@ static void test_bad_rings_are_refused(void **state) {
         struct adm_ticket_keys *k = NULL;
         struct adm_ticket_secret s[5];
         for (uint8_t i = 0; i < 5; i++)
-                s[i] = (struct adm_ticket_secret){ .id = i, .bytes = secret_a, .len = 32 };
+                s[i] = (struct adm_ticket_secret){.id = i, .bytes = secret_a, .len = 32};
         assert_int_equal(adm_ticket_keys_new(s, 0, &k), ADM_TICKET_BAD_RING);
         assert_int_equal(adm_ticket_keys_new(s, 5, &k), ADM_TICKET_BAD_RING);
         s[1].id = 0;
