@@ -173,8 +173,10 @@ enum gw_next gw_answer_nothing(struct gw_request *r, bool forget, enum gw_answer
         struct gw_head h;
         gw_head_init(&h);
         head_private(&h, r);
-        if (forget && !r->by_header)
+        if (forget && !r->by_header && r->ticket_text.p)
                 head_cookie(&h, r, GW_COOKIE_TICKET, (struct span){NULL, 0});
+        if (forget && !r->by_header && r->pass_text.p)
+                head_cookie(&h, r, GW_COOKIE_PASS, (struct span){NULL, 0});
         return send_head(r, 204, &h, (struct span){NULL, 0}, a);
 }
 

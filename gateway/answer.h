@@ -42,7 +42,7 @@ enum gw_next gw_answer_problem(struct gw_request *r, enum problem_code code, con
 /* r->place as JSON or page, with the status that goes with its state. */
 enum gw_next gw_answer_place(struct gw_request *r);
 
-/* 204 for OPTIONS and DELETE; with `forget` the ticket's cookie goes. */
+/* 204 for OPTIONS and DELETE; with `forget` the cookies shown go. */
 enum gw_next gw_answer_nothing(struct gw_request *r, bool forget, enum gw_answer a);
 
 /* JSON from memory, private. */

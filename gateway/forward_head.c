@@ -89,13 +89,6 @@ void gw_forward_head(struct gw_forward_head *h, struct gw_request *r, struct htt
         add_rights(h, r);
         add_origin_of(h, r);
         add_trace(h, r);
-        bool sends_body = in->method != HTTP_GET && in->method != HTTP_HEAD &&
-                          in->method != HTTP_OPTIONS && in->method != HTTP_DELETE;
-        if (q->body.len > 0 || sends_body) {
-                char text[24];
-                int len = snprintf(text, sizeof text, "%zu", q->body.len);
-                add_text(h, SPAN("content-length"), text, (size_t)len);
-        }
         add_passed(h, r);
         q->method = in->method_text;
         q->scheme = SPAN("http");

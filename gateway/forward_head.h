@@ -22,8 +22,8 @@ struct gw_forward_head {
         char text[GW_FORWARD_TEXT];
 };
 
-/* Fills method, scheme, authority, path and headers of `q`; its body is set
- * already and gets our content-length. */
+/* Fills method, scheme, authority, path and headers of `q`. The length of its
+ * body is told by the client side, from the bytes it has. */
 void gw_forward_head(struct gw_forward_head *h, struct gw_request *r, struct http_call_request *q);
 
 #endif

@@ -286,7 +286,7 @@ static size_t common_headers(const struct gw_request *r, struct http_header *out
 }
 
 void gw_hold_call_reserve(struct gw_request *r) {
-        char path[192], body[512], pass[GW_PASS_TEXT_MAX], length[24];
+        char path[192], body[512], pass[GW_PASS_TEXT_MAX];
         struct http_header headers[8];
         struct gw_origin_call *c = new_call(r, on_reserved);
         if (!c)
@@ -301,11 +301,8 @@ void gw_hold_call_reserve(struct gw_request *r) {
                 .headers = headers,
                 .body = render_hold(r, body, sizeof body),
         };
-        int digits = snprintf(length, sizeof length, "%zu", q.body.len);
         headers[n++] = (struct http_header){.name = SPAN("content-type"),
                                             .value = SPAN("application/json")};
-        headers[n++] = (struct http_header){.name = SPAN("content-length"),
-                                            .value = {length, (size_t)digits}};
         headers[n++] = (struct http_header){.name = SPAN("idempotency-key"), .value = r->key};
         headers[n++] =
                 (struct http_header){.name = SPAN("sluice-pass"), .value = pass_text(r, pass)};
@@ -327,9 +324,6 @@ static void ask_by_id(struct gw_request *r, struct gw_origin_call *c, const char
                 .headers = headers,
                 .n_headers = common_headers(r, headers),
         };
-        if (verb)
-                headers[q.n_headers++] =
-                        (struct http_header){.name = SPAN("content-length"), .value = SPAN("0")};
         ask(r, c, &q, GW_ORIGIN_HOLD_READ);
 }
 

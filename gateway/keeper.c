@@ -9,7 +9,8 @@
 #include "net/log.h"
 
 #define TICK_MS 100
-#define SAVE_EVERY_MS 1000 /* at most; the disk may be slow */
+#define SAVE_EVERY_MS 1000                 /* at most; the disk may be slow */
+#define ROTATE_EVERY_MS (12 * 3600 * 1000) /* keys of TLS tickets */
 
 struct gw_keeper {
         struct gw_control *c;
@@ -17,6 +18,7 @@ struct gw_keeper {
         bool is_dirty;
         bool is_away;
         int64_t saved_at_ms;
+        int64_t rotated_at_ms;
 };
 
 static void save(struct gw_keeper *k) {
@@ -42,6 +44,10 @@ static void on_tick(struct loop_timer *t) {
         gw_count_store(&c->counters, GW_STORE_TICK);
         adm_store_tick(c->shared.store, gw_sale_time_ms(&c->shared, mono_ms));
         say_away(k, gw_origin_is_away(&c->shared, mono_ms));
+        if (mono_ms - k->rotated_at_ms >= ROTATE_EVERY_MS) {
+                k->rotated_at_ms = mono_ms;
+                tls_context_rotate(c->settings->tls);
+        }
         if (gw_publish_is_due(c)) {
                 k->is_dirty = true;
                 if (gw_publish_again(c) < 0)
@@ -58,6 +64,7 @@ int gw_keeper_new(struct gw_control *c, struct gw_keeper **out) {
                 return -ENOMEM;
         k->c = c;
         k->saved_at_ms = loop_clock_ms() - SAVE_EVERY_MS;
+        k->rotated_at_ms = loop_clock_ms();
         loop_timer_init(c->loop, &k->tick, on_tick);
         loop_timer_start(&k->tick, TICK_MS);
         return 0;

@@ -160,7 +160,7 @@ static enum gw_next leave(struct gw_request *r) {
                 gw_count_store(&r->w->counters, GW_STORE_LEAVE);
                 adm_store_leave(r->w->shared->store, r->sale->handle, &r->ticket.tag, r->now_ms);
         }
-        return gw_answer_nothing(r, r->ticket_text.p != NULL, GW_ANSWER_WAITING);
+        return gw_answer_nothing(r, true, GW_ANSWER_WAITING);
 }
 
 /* Streams are for those near; whoever is answered 204 goes on polling. */

@@ -108,6 +108,13 @@ static bool read_credential(struct gw_request *r, enum http_field field, enum gw
         return !shown.p || !kept.p || span_eq(shown, kept);
 }
 
+/* On the line a refusal tells the place members, where there is such a sale. */
+static enum gw_next refuse_two(struct gw_request *r, const char *detail) {
+        if (!r->sale && r->snap->known)
+                r->sale = gw_snapshot_sale(r->snap, r->route.sale);
+        return gw_refuse(r, PROBLEM_BAD_REQUEST, detail);
+}
+
 static enum gw_next read_credentials(struct gw_request *r, struct span sale) {
         const struct http_request *q = &r->x->request;
         struct span cookies = http_request_field(q, HTTP_FIELD_COOKIE);
@@ -115,9 +122,9 @@ static enum gw_next read_credentials(struct gw_request *r, struct span sale) {
         r->guest_text = gw_cookie_get(cookies, GW_COOKIE_GUEST, sale);
         r->token = gw_account_token(q, gw_request_conf(r));
         if (!read_credential(r, HTTP_FIELD_SLUICE_TICKET, GW_COOKIE_TICKET, sale, &r->ticket_text))
-                return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "cookie and Sluice-Ticket differ");
+                return refuse_two(r, "cookie and Sluice-Ticket differ");
         if (!read_credential(r, HTTP_FIELD_SLUICE_PASS, GW_COOKIE_PASS, sale, &r->pass_text))
-                return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "cookie and Sluice-Pass differ");
+                return refuse_two(r, "cookie and Sluice-Pass differ");
         return GW_GO_ON;
 }
 
