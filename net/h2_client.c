@@ -10,6 +10,8 @@
 #define CONNECTION_WINDOW (1 << 20) /* given back as data comes: no call can eat it up */
 #define GLITCH_BURST 1000
 #define GLITCH_PER_S 100
+#define GLITCHES_A_CALL 16 /* go without saying */
+#define GLITCHES_PAID_MAX 1000
 #define ACKS_MAX 100    /* answers to PING and SETTINGS the peer does not take */
 #define QUEUED_MAX 1000 /* frames not yet put out */
 #define KEEP_SLOTS 64   /* of events and fields, between batches */
@@ -44,6 +46,7 @@ struct h2_client {
         nghttp2_session *session;
         struct h2_client_conf conf;
         struct h2_bucket glitches;
+        uint32_t glitches_paid;
         int64_t now_ms;
         uint64_t bytes_in, bytes_useful;
         uint64_t bytes_out;
@@ -125,8 +128,12 @@ static struct span span_of_rcbuf(nghttp2_rcbuf *b) {
         return (struct span){(const char *)v.base, v.len};
 }
 
+/* Honest peers send small frames along with answers, the faster we ask the
+ * more; so every call pays for some. */
 static void add_glitch(struct h2_client *h, uint32_t weight) {
-        if (!h2_bucket_add(&h->glitches, weight, h->now_ms))
+        if (h->glitches_paid >= weight)
+                h->glitches_paid -= weight;
+        else if (!h2_bucket_add(&h->glitches, weight, h->now_ms))
                 h->abused = true;
 }
 
@@ -245,7 +252,6 @@ static void weigh(struct h2_client *h, const nghttp2_frame *frame) {
                 break;
         case NGHTTP2_PING:
         case NGHTTP2_PRIORITY:
-        case NGHTTP2_RST_STREAM:
                 add_glitch(h, H2_GLITCH_PING);
                 break;
         default:
@@ -399,6 +405,8 @@ int h2_client_submit(struct h2_client *h, struct h2_call *call, const struct htt
                 return id;
         call->stream = id;
         h->n_open++;
+        if (h->glitches_paid < GLITCHES_PAID_MAX)
+                h->glitches_paid += GLITCHES_A_CALL;
         return 0;
 }
 
