@@ -2,63 +2,64 @@
 -- snapshot, the invariant. Writes no stock; run after stock.sql, into the same
 -- schema.
 
--- Due is free here too: the state follows what an item has to offer now.
-create function sluice_api.sale_state(p_sale sluice.sale, p_stock sluice_api.stock) returns text
-language sql stable as $$
-        select case
-                when p_sale.closed_at is not null or p_sale.closes_at <= now() then 'closed'
-                when p_sale.opens_at > now() then
-                        case when p_sale.prequeue_at <= now() then 'prequeue'
-                             else 'scheduled' end
-                when p_sale.paused_at is not null or p_stock.paused is not null then 'paused'
-                when p_sale.item is null or p_stock.available > 0 then 'open'
-                when p_stock.held > 0 then 'all_held'
-                else 'sold_out' end
-$$;
-
-create function sluice_api.sale_doc(p_sale sluice.sale) returns jsonb
-language sql stable as $$
-        select jsonb_build_object('sale', p_sale.sale) || p_sale.spec || jsonb_build_object(
-                'state', sluice_api.sale_state(p_sale, s),
-                'round', p_sale.round,
-                'version', p_sale.version,
-                'paused', p_sale.paused_at is not null or s.paused is not null,
-                'hard', p_sale.paused_at is not null and p_sale.hard,
-                'paused_at', sluice_api.time_text(p_sale.paused_at),
-                'closed', p_sale.closed_at is not null
-                          or coalesce(p_sale.closes_at <= now(), false))
-        from (select (x).* from (
-                select sluice_api.stock_now(p_sale.tenant, p_sale.item) as x) y) s
-$$;
+-- Each sale as the API shows it. Due is free here too: the state follows what
+-- the item has to offer now.
+create view sluice_api.sale_docs as
+        select s.sale, s.version,
+               jsonb_build_object('sale', s.sale) || s.spec || jsonb_build_object(
+                'state', case
+                        when s.closed_at is not null or s.closes_at <= now() then 'closed'
+                        when s.opens_at > now() then
+                                case when s.prequeue_at <= now() then 'prequeue'
+                                     else 'scheduled' end
+                        when s.paused_at is not null or t.paused is not null then 'paused'
+                        when s.item is null or t.available > 0 then 'open'
+                        when t.held > 0 then 'all_held'
+                        else 'sold_out' end,
+                'round', s.round,
+                'version', s.version,
+                'paused', s.paused_at is not null or t.paused is not null,
+                'hard', s.paused_at is not null and s.hard,
+                'paused_at', sluice_api.time_text(s.paused_at),
+                'closed', s.closed_at is not null or coalesce(s.closes_at <= now(), false)) as doc
+        from sluice.sale s
+        left join sluice_api.stock_of_items t on t.tenant = s.tenant and t.item = s.item;
 
 create type sluice_api.sale_answer as (code text, body text, version bigint, changed boolean);
 
 create function sluice_api.sale_refuse(p_code text, p_version bigint)
 returns sluice_api.sale_answer
-language sql immutable as $$
-        select p_code, null::text, p_version, false
-$$;
+language plpgsql as $$
+begin
+        return (p_code, null, p_version, false)::sluice_api.sale_answer;
+end $$;
 
-create function sluice_api.sale_says(p_code text, p_sale sluice.sale, p_changed boolean)
+create function sluice_api.sale_says(p_code text, p_sale text, p_changed boolean)
 returns sluice_api.sale_answer
-language sql stable as $$
-        select p_code, (sluice_api.sale_doc(p_sale)
-                        || case when p_changed is null then '{}'::jsonb
-                                else jsonb_build_object('changed', p_changed) end)::text,
-               p_sale.version, p_changed
-$$;
+language plpgsql as $$
+declare
+        v sluice_api.sale_answer;
+begin
+        select p_code, (doc || case when p_changed is null then '{}'::jsonb
+                                    else jsonb_build_object('changed', p_changed) end)::text,
+               version, p_changed
+        into v
+        from sluice_api.sale_docs where sale = p_sale;
+        return v;
+end $$;
 
 create function sluice_api.sale_get(p_sale text) returns sluice_api.sale_answer
-language sql stable as $$
-        select (sluice_api.sale_says('ok', s, null)).*
-        from sluice.sale s where s.sale = p_sale
-$$;
+language plpgsql as $$
+begin
+        return sluice_api.sale_says('ok', p_sale, null);
+end $$;
 
 create function sluice_api.sale_list() returns text
-language sql stable as $$
-        select coalesce(json_agg(sluice_api.sale_doc(s) order by s.sale), '[]')::text
-        from sluice.sale s
-$$;
+language plpgsql as $$
+begin
+        return (select coalesce(json_agg(doc order by sale), '[]')::text
+                from sluice_api.sale_docs);
+end $$;
 
 -- The fields as they are kept, for a PATCH to be laid over.
 create function sluice_api.sale_spec(p_sale text, out spec text, out version bigint)
@@ -98,7 +99,7 @@ begin
                 if found then
                         insert into sluice.audit (sale, actor, verb, version, detail)
                         values (p_sale, p_actor, 'create', 1, p_spec);
-                        return sluice_api.sale_says('created', v_new, null);
+                        return sluice_api.sale_says('created', p_sale, null);
                 end if;
         end if;
         select * into v_old from sluice.sale where sale = p_sale for update;
@@ -112,7 +113,7 @@ begin
         v_reopen := v_old.closed_at is not null and (v_closes is null or v_closes > now())
                     and (p_names_end or v_closes is distinct from v_old.closes_at);
         if v_old.spec = p_spec and not v_reopen then
-                return sluice_api.sale_says('ok', v_old, null);
+                return sluice_api.sale_says('ok', p_sale, null);
         end if;
         update sluice.sale
         set tenant = p_spec ->> 'tenant', item = p_spec ->> 'item', spec = p_spec,
@@ -127,7 +128,7 @@ begin
         where sale = p_sale returning * into v_new;
         insert into sluice.audit (sale, actor, verb, version, detail)
         values (p_sale, p_actor, p_verb, v_new.version, sluice_api.spec_change(v_old.spec, p_spec));
-        return sluice_api.sale_says('ok', v_new, null);
+        return sluice_api.sale_says('ok', p_sale, null);
 end $$;
 
 -- {"field":[before,after]} for each field that differs.
@@ -190,7 +191,7 @@ begin
                 v_lifted := found;
         end case;
         if v_new is not distinct from v_old and not v_lifted then
-                return sluice_api.sale_says('ok', v_old, false);
+                return sluice_api.sale_says('ok', p_sale, false);
         end if;
         update sluice.sale
         set opens_at = v_new.opens_at, prequeue_at = v_new.prequeue_at, spec = v_new.spec,
@@ -203,7 +204,7 @@ begin
                             when 'reset' then jsonb_build_object('round', v_new.round)
                             when 'revoke' then jsonb_build_object('account', p_account)
                             else '{}' end);
-        return sluice_api.sale_says('ok', v_new, true);
+        return sluice_api.sale_says('ok', p_sale, true);
 end $$;
 
 create function sluice_api.audit_list(p_sale text) returns text
@@ -237,29 +238,35 @@ $$;
 -- p_since null: all that still matter.
 create function sluice_api.snapshot(p_since text, p_limit bigint)
 returns table (kind text, a text, b text, c text, now_ms bigint, next_due_ms bigint, cursor text)
-language sql stable as $$
+language plpgsql as $$
+begin
+        return query
         with stock as (
-                select i.tenant, i.item, sluice_api.stock_now(i.tenant, i.item) as s,
+                select t.tenant, t.item, t.total, t.available, t.held, t.sold, t.shipped, t.n,
                        (select (extract(epoch from h.expires_at) * 1000)::bigint
                         from sluice.hold h
-                        where h.tenant = i.tenant and h.item = i.item and h.location = ''
+                        where h.tenant = t.tenant and h.item = t.item and h.location = ''
                           and h.state = 'held' and h.expires_at > now()
                         order by h.expires_at limit 1) as due_ms
-                from (select distinct tenant, item from sluice.sale where item is not null) i)
+                from sluice_api.stock_of_items t
+                where exists (select from sluice.sale v
+                              where v.tenant = t.tenant and v.item = t.item))
         select 'state',
-               sluice_api.sale_list(),
+               (select coalesce(json_agg(d.doc order by d.sale), '[]')::text
+                from sluice_api.sale_docs d),
                (select coalesce(json_agg(json_build_object(
-                        'tenant', tenant, 'item', item, 'total', (s).total,
-                        'available', (s).available, 'held', (s).held, 'sold', (s).sold,
-                        'shipped', (s).shipped, 'version', sluice_api.version_text((s).n),
-                        'next_due_ms', due_ms) order by tenant, item), '[]')::text from stock),
+                        'tenant', t.tenant, 'item', t.item, 'total', t.total,
+                        'available', t.available, 'held', t.held, 'sold', t.sold,
+                        'shipped', t.shipped, 'version', sluice_api.version_text(t.n),
+                        'next_due_ms', t.due_ms) order by t.tenant, t.item), '[]')::text
+                from stock t),
                (select coalesce(json_agg(json_build_object(
                         'sale', r.sale, 'account', r.account, 'round', r.round,
                         'at_ms', (extract(epoch from r.revoked_at) * 1000)::bigint)
                         order by r.sale, r.account), '[]')::text
                 from sluice.revocation r join sluice.sale v using (sale, round)),
                (extract(epoch from clock_timestamp()) * 1000)::bigint,
-               (select min(due_ms) from stock),
+               (select min(t.due_ms) from stock t),
                pg_snapshot_xmin(pg_current_snapshot())::text
         union all
         (select 'hold', sluice_api.hold_name(h.id),
@@ -270,13 +277,23 @@ language sql stable as $$
                         'created_ms', (extract(epoch from h.created_at) * 1000)::bigint)::text,
                 null, null, null, null
          from sluice.hold h
-         where h.pass_jti is not null and h.sale is not null
-           and case when p_since is null
-                    then h.state = 'held' and h.expires_at > now()
-                         or h.created_at > now() - interval '10 minutes'
-                    else h.tx >= p_since::xid8 end
+         where p_since is not null and h.tx >= p_since::xid8
+           and h.pass_jti is not null and h.sale is not null
          limit p_limit)
-$$;
+        union all
+        (select 'hold', sluice_api.hold_name(h.id),
+                json_build_object('sale', h.sale, 'round', h.round, 'jti', h.pass_jti,
+                        'account', h.buyer, 'qty', h.qty, 'hold', sluice_api.hold_name(h.id),
+                        'state', sluice_api.hold_state(h),
+                        'hold_end_ms', (extract(epoch from h.expires_at) * 1000)::bigint,
+                        'created_ms', (extract(epoch from h.created_at) * 1000)::bigint)::text,
+                null, null, null, null
+         from sluice.hold h
+         where p_since is null and h.pass_jti is not null and h.sale is not null
+           and (h.state = 'held' and h.expires_at > now()
+                or h.created_at > now() - interval '10 minutes')
+         limit p_limit);
+end $$;
 
 -- Counters against holds against journal, in one statement.
 create function sluice_api.invariant() returns text

@@ -35,9 +35,11 @@ create function sluice_api.say(p_code text, p_body text default null,
                                p_state text default null, p_hold text default null,
                                p_before_us bigint default null, p_wait_us bigint default null)
 returns sluice_api.answer
-language sql immutable as $$
-        select p_code, p_body, p_available, p_version, p_state, p_hold, p_before_us, p_wait_us
-$$;
+language plpgsql immutable as $$
+begin
+        return (p_code, p_body, p_available, p_version, p_state, p_hold, p_before_us,
+                p_wait_us)::sluice_api.answer;
+end $$;
 
 -- Microseconds from one reading of the clock to another.
 create function sluice_api.us(p_from timestamptz, p_to timestamptz) returns bigint
@@ -57,21 +59,49 @@ create type sluice_api.stock as (
         paused    text
 );
 
--- In PL/pgSQL even where SQL would do: its plans outlive the transaction.
+-- Everything here is PL/pgSQL, even where SQL would do: its plans are made once
+-- a session, those of SQL functions in every transaction. Views melt into the
+-- statements that name them.
+create view sluice_api.stock_of_items as
+        select i.tenant, i.item, i.total, i.available + d.due as available,
+               i.held - d.due as held, i.sold, i.shipped, i.n, i.paused
+        from sluice.item i cross join lateral (
+                select coalesce(sum(h.qty), 0)::bigint as due
+                from sluice.hold h
+                where h.tenant = i.tenant and h.item = i.item and h.location = i.location
+                  and h.state = 'held' and h.expires_at <= now()) d
+        where i.location = '';
+
 create function sluice_api.stock_now(p_tenant text, p_item text) returns sluice_api.stock
 language plpgsql as $$
 declare
         v sluice_api.stock;
 begin
-        select i.total, i.available + d.due, i.held - d.due, i.sold, i.shipped, i.n, i.paused
-        into v
-        from sluice.item i, lateral (
-                select coalesce(sum(h.qty), 0)::bigint as due
-                from sluice.hold h
-                where h.tenant = i.tenant and h.item = i.item and h.location = i.location
-                  and h.state = 'held' and h.expires_at <= now()) d
-        where i.tenant = p_tenant and i.item = p_item and i.location = '';
+        select total, available, held, sold, shipped, n, paused into v
+        from sluice_api.stock_of_items where tenant = p_tenant and item = p_item;
         return v;
+end $$;
+
+-- What a sale's window says to one buyer now.
+create type sluice_api.sale_window as (
+        refuses      text,
+        per_account  bigint,
+        hold_seconds bigint,
+        round        bigint,
+        used         bigint -- units of the buyer already
+);
+
+create function sluice_api.window_now(p_sale text, p_tenant text, p_item text, p_buyer text,
+                                      p_round bigint)
+returns sluice_api.sale_window
+language plpgsql as $$
+declare
+        v_sale sluice.sale;
+begin
+        select * into v_sale from sluice.sale where sale = p_sale;
+        return (sluice_api.sale_refuses(v_sale, p_tenant, p_item, p_buyer, p_round),
+                v_sale.per_account, v_sale.hold_seconds, v_sale.round,
+                sluice_api.units_of(p_tenant, p_sale, p_buyer, null))::sluice_api.sale_window;
 end $$;
 
 create function sluice_api.version_text(p_n bigint) returns text
@@ -255,22 +285,19 @@ returns sluice_api.answer
 language plpgsql as $$
 declare
         v_request bytea := sha256(convert_to(p_request, 'UTF8'));
-        v_now     timestamptz(3) := date_trunc('milliseconds', now());
-        v_stock   sluice_api.stock;
-        v_sale    sluice.sale;
+        v_stock   sluice_api.stock := sluice_api.stock_now(p_tenant, p_item);
+        v_window  sluice_api.sale_window;
         v_hold    sluice.hold;
         v_item    sluice.item;
         v_open    text;
-        v_used    bigint := 0;
+        v_body    text;
         v_asked   timestamptz;
         v_why     text;
 begin
-        -- What stands, read plainly. The key is looked up *after* the stock: if
+        -- What stands is read plainly. The key is looked up *after* the stock: if
         -- the numbers already show what our own twin took, the look-up finds it.
-        v_stock := sluice_api.stock_now(p_tenant, p_item);
         if p_sale is not null then
-                select * into v_sale from sluice.sale where sale = p_sale;
-                v_used := sluice_api.units_of(p_tenant, p_sale, p_buyer, null);
+                v_window := sluice_api.window_now(p_sale, p_tenant, p_item, p_buyer, p_round);
         end if;
         select * into v_hold from sluice.hold
         where tenant = p_tenant and buyer = p_buyer and idem_key = p_key and line = 0;
@@ -280,29 +307,33 @@ begin
 
         v_why := case when p_replay_only then 'pass_expired'
                       when v_stock.n is null then 'not_found'
-                      when p_sale is null then null
-                      else sluice_api.sale_refuses(v_sale, p_tenant, p_item, p_buyer, p_round) end;
-        if v_why is null and p_sale is not null and v_used + p_qty > v_sale.per_account then
-                v_why := 'buyer_limit';
-        end if;
-        v_why := coalesce(v_why, sluice_api.shortage(v_stock, p_qty));
-        if v_why = 'buyer_limit' then
-                v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
-        end if;
+                      when v_window.refuses is not null then v_window.refuses
+                      when v_window.used + p_qty > v_window.per_account then 'buyer_limit'
+                      else sluice_api.shortage(v_stock, p_qty) end;
         if v_why is not null then
-                return sluice_api.say(v_why, null, v_stock.available,
-                                      sluice_api.version_text(v_stock.n), null, v_open);
+                if v_why = 'buyer_limit' then
+                        v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
+                end if;
+                return (v_why, null, v_stock.available, sluice_api.version_text(v_stock.n),
+                        null, v_open, null, null)::sluice_api.answer;
         end if;
 
-        insert into sluice.hold (tenant, id, item, sale, buyer, qty, state, expires_at,
-                                 created_at, idem_key, request, round, pass_jti, channel,
-                                 order_ref)
-        values (p_tenant, p_id, p_item, p_sale, p_buyer, p_qty, 'held',
-                v_now + make_interval(secs => least(coalesce(v_sale.hold_seconds, 600),
-                                                    p_max_hold)),
-                v_now, p_key, v_request, v_sale.round, p_pass_jti, p_channel, p_order_ref)
-        on conflict on constraint hold_key_is_used_once do nothing
-        returning * into v_hold;
+        with born as (
+                insert into sluice.hold (tenant, id, item, sale, buyer, qty, state, expires_at,
+                                         created_at, idem_key, request, round, pass_jti,
+                                         channel, order_ref)
+                values (p_tenant, p_id, p_item, p_sale, p_buyer, p_qty, 'held',
+                        date_trunc('milliseconds', now()) + make_interval(
+                                secs => least(coalesce(v_window.hold_seconds, 600), p_max_hold)),
+                        date_trunc('milliseconds', now()), p_key, v_request, v_window.round,
+                        p_pass_jti, p_channel, p_order_ref)
+                on conflict on constraint hold_key_is_used_once do nothing
+                returning *),
+        noted as (
+                insert into sluice.journal (tenant, item, location, hold, to_state, qty, reason,
+                                            actor)
+                select tenant, item, location, id, 'held', qty, 'reserved', 'buyer' from born)
+        select * into v_hold from born;
         if not found then
                 select * into v_hold from sluice.hold
                 where tenant = p_tenant and buyer = p_buyer and idem_key = p_key and line = 0;
@@ -312,20 +343,19 @@ begin
 
         if p_sale is not null then
                 perform sluice_api.lock_buyer(p_tenant, p_sale, p_buyer);
-                v_used := sluice_api.units_of(p_tenant, p_sale, p_buyer, p_id);
-                if v_used + p_qty > v_sale.per_account then
+                if sluice_api.units_of(p_tenant, p_sale, p_buyer, p_id) + p_qty
+                   > v_window.per_account then
                         perform sluice_api.refuse('buyer_limit', v_stock, null,
                                 sluice_api.open_hold(p_tenant, p_sale, p_buyer, p_id));
                 end if;
         end if;
-        perform sluice_api.note(v_hold, null, 'held', 'reserved', 'buyer');
+        v_body := sluice_api.hold_json(v_hold); -- now, since the row below is locked
         v_asked := clock_timestamp();
         v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null);
-        return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
-                              sluice_api.version_text(v_item.n), v_hold.state,
-                              sluice_api.hold_name(v_hold.id),
-                              sluice_api.us(statement_timestamp(), v_asked),
-                              sluice_api.us(v_asked, clock_timestamp()));
+        return ('created', v_body, v_item.available,
+                sluice_api.version_text(v_item.n), 'held', null,
+                sluice_api.us(statement_timestamp(), v_asked),
+                sluice_api.us(v_asked, clock_timestamp()))::sluice_api.answer;
 end $$;
 
 -- Several items under one key, all or nothing: one hold a line. Lines of the
@@ -717,14 +747,15 @@ begin
 end $$;
 
 create function sluice_api.item_json(p_tenant text, p_item text) returns text
-language sql as $$
-        select json_build_object(
-                'tenant', p_tenant, 'item', p_item, 'total', s.total,
-                'on_hand', s.total - s.shipped, 'reserved', s.held + s.sold - s.shipped,
-                'available', s.available, 'held', s.held, 'sold', s.sold, 'shipped', s.shipped,
-                'version', sluice_api.version_text(s.n), 'paused', s.paused)::text
-        from sluice_api.stock_now(p_tenant, p_item) s where s.n is not null
-$$;
+language plpgsql as $$
+begin
+        return (select json_build_object(
+                        'tenant', tenant, 'item', item, 'total', total,
+                        'on_hand', total - shipped, 'reserved', held + sold - shipped,
+                        'available', available, 'held', held, 'sold', sold, 'shipped', shipped,
+                        'version', sluice_api.version_text(n), 'paused', paused)::text
+                from sluice_api.stock_of_items where tenant = p_tenant and item = p_item);
+end $$;
 
 -- Sets an item's total. Never below what is held or sold.
 create function sluice_api.item_put(p_tenant text, p_item text, p_total bigint, p_actor text)
