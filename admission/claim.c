@@ -159,7 +159,7 @@ static bool is_forgotten(const struct visit *v, uint32_t ticket_at) {
                 promised = v->now_ms + adm_mark_ahead_ms(mark, v->now_ms);
         if (v->ticket && ticket_at == at && v->ticket->promised_at_ms > promised)
                 promised = v->ticket->promised_at_ms;
-        return v->now_ms > promised + (int64_t)v->l->h->facts.forget_seconds * 1000;
+        return v->now_ms > promised + (int64_t)adm_hall_forget_seconds(v->l) * 1000;
 }
 
 static void forget(struct visit *v) {

@@ -9,6 +9,8 @@
 /* After a map was lost: nodes have this long to register live passes. */
 #define EPOCH_WAIT_MS 4000
 
+#define SKIP_MAX_S 3600
+
 /* Nobody was here for so long that marks may wrap around. */
 #define STANDSTILL_MS 3600000
 
@@ -30,8 +32,18 @@ enum adm_sale_state adm_hall_state(struct adm_hall *l, int64_t now_ms) {
         return adm_sale_state(&l->h->facts, &l->h->shown, now_ms);
 }
 
+uint32_t adm_hall_skip_seconds(const struct adm_hall *l) {
+        uint32_t skip = l->h->facts.skip_seconds;
+        return skip < SKIP_MAX_S ? skip : SKIP_MAX_S;
+}
+
+uint32_t adm_hall_forget_seconds(const struct adm_hall *l) {
+        uint32_t forget = l->h->facts.forget_seconds, skip = l->h->facts.skip_seconds;
+        return forget > skip ? forget : skip;
+}
+
 struct adm_awake adm_hall_awake(const struct adm_hall *l, int64_t now_ms) {
-        return adm_line_awake(now_ms, l->h->facts.skip_seconds);
+        return adm_line_awake(now_ms, adm_hall_skip_seconds(l));
 }
 
 /* Passes of a lost map may still be out there: only of a sale that was open
@@ -117,9 +129,12 @@ static void pause_edges(struct adm_hall *l, const struct adm_sale_facts *next, i
 
 static int take_facts(struct adm_hall *l, const struct adm_sale_facts *f, int64_t now_ms) {
         struct adm_hall_head *h = l->h;
-        if (f->round < h->facts.round || f->version < h->facts.version)
+        /* After a failover the database may have forgotten a change; then what
+         * it says now is the truth. */
+        bool other_life = f->stock.timeline > h->facts.stock.timeline;
+        if (!other_life && (f->round < h->facts.round || f->version < h->facts.version))
                 return ADM_STALE;
-        if (f->round > h->facts.round)
+        if (f->round != h->facts.round)
                 adm_hall_wipe(l, now_ms);
         pause_edges(l, f, now_ms);
         struct adm_stock stock = h->facts.stock;

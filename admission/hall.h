@@ -95,6 +95,11 @@ struct adm_standing adm_hall_standing(struct adm_hall *l, uint32_t at, int64_t n
 /* The same where there is no line. */
 bool adm_hall_is_open(struct adm_hall *l, int64_t now_ms);
 
+/* The two clocks as they are used: the first an hour at most, for marks
+ * wrap; the second never shorter than the first. */
+uint32_t adm_hall_skip_seconds(const struct adm_hall *l);
+uint32_t adm_hall_forget_seconds(const struct adm_hall *l);
+
 struct adm_awake adm_hall_awake(const struct adm_hall *l, int64_t now_ms);
 
 /* Empties line, book and turns; passes of the old round linger. */

@@ -8,8 +8,8 @@
 /* Promises reach at most this far ahead: poll.h's horizon and some slack. */
 #define AHEAD_QUARTERS 1000
 
-/* A mark this far behind is forgotten by any setting (an hour) and wiped
- * well before it wraps around (4.5 hours). */
+/* A mark this far behind is silent by any setting and wiped well before it
+ * wraps around (4.5 hours). */
 #define OLD_QUARTERS (4000 * QUARTERS_PER_S)
 #define SWEEP_BLOCKS 2
 

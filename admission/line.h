@@ -71,6 +71,7 @@ struct adm_frontier {
         uint32_t live; /* live marks below `end` */
 };
 
+/* `skip_seconds` is 3600 at most: marks wrap. */
 struct adm_awake adm_line_awake(int64_t now_ms, uint32_t skip_seconds);
 bool adm_awake_is(struct adm_awake a, uint16_t mark);
 

@@ -63,7 +63,7 @@ struct adm_notice adm_notice_now(struct adm_hall *l, int64_t now_ms) {
                 .frontier_end = h->frontier.end,
                 .line_end = adm_line_next(&l->line),
                 .live = h->live,
-                .skip_seconds = f->skip_seconds,
+                .skip_seconds = adm_hall_skip_seconds(l),
                 .rate_per_minute = f->rate_per_minute,
                 .polls_per_s = l->polls_per_s,
                 .handle = h->handle,

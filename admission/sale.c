@@ -5,6 +5,8 @@
 /* Shorter flips of all_held are not shown. */
 #define ALL_HELD_LASTS_MS 2000
 
+#define DAY_S 86400
+
 void adm_sale_defaults(struct adm_sale_facts *f) {
         *f = (struct adm_sale_facts){
                 .queue = ADM_QUEUE_FIFO,
@@ -33,11 +35,7 @@ static bool id_is_good(const char *id) {
 }
 
 static bool window_is_good(const struct adm_sale_facts *f) {
-        if (f->opens_at_ms < 0 || f->prequeue_at_ms < 0 || f->closes_at_ms < 0)
-                return false;
-        if (f->prequeue_at_ms > f->opens_at_ms)
-                return false;
-        return f->closes_at_ms == 0 || f->closes_at_ms > f->opens_at_ms;
+        return f->opens_at_ms >= 0 && f->prequeue_at_ms >= 0 && f->closes_at_ms >= 0;
 }
 
 static bool within(uint32_t v, uint32_t low, uint32_t high) {
@@ -45,10 +43,10 @@ static bool within(uint32_t v, uint32_t low, uint32_t high) {
 }
 
 static bool numbers_are_good(const struct adm_sale_facts *f) {
-        return within(f->overbook_milli, 1000, 2000) && within(f->per_account, 1, 1000) &&
-               within(f->hold_seconds, 1, 1800) && within(f->extend_seconds, 0, 3600) &&
-               within(f->first_use_seconds, 1, 600) && within(f->pass_seconds, 1, 7200) &&
-               within(f->skip_seconds, 1, 600) && within(f->forget_seconds, f->skip_seconds, 3600);
+        return within(f->overbook_milli, 1000, 2000) && within(f->per_account, 1, 1000000) &&
+               within(f->hold_seconds, 1, DAY_S) && within(f->extend_seconds, 0, DAY_S) &&
+               within(f->first_use_seconds, 1, DAY_S) && within(f->pass_seconds, 1, DAY_S) &&
+               within(f->skip_seconds, 1, DAY_S) && within(f->forget_seconds, 1, DAY_S);
 }
 
 int adm_sale_check(const struct adm_sale_facts *f) {

@@ -70,13 +70,13 @@ struct adm_sale_facts {
         uint32_t overbook_milli;    /* 1000..2000 */
         uint32_t rate_per_minute;   /* 0 none */
         uint32_t max_active;        /* 0 none */
-        uint32_t per_account;       /* 1..1000 units a pass weighs */
-        uint32_t hold_seconds;      /* 1..1800 */
-        uint32_t extend_seconds;    /* 0..3600 */
-        uint32_t first_use_seconds; /* 1..600 */
-        uint32_t pass_seconds;      /* 1..7200 */
-        uint32_t skip_seconds;      /* 1..600 */
-        uint32_t forget_seconds;    /* skip_seconds..3600 */
+        uint32_t per_account;       /* 1..1,000,000 units a pass weighs */
+        uint32_t hold_seconds;      /* 1..86,400 */
+        uint32_t extend_seconds;    /* 0..86,400 */
+        uint32_t first_use_seconds; /* 1..86,400 */
+        uint32_t pass_seconds;      /* 1..86,400 */
+        uint32_t skip_seconds;      /* 1..86,400; above an hour is an hour */
+        uint32_t forget_seconds;    /* 1..86,400; at least skip_seconds */
         bool paused;
         bool hard_pause;        /* implies paused */
         bool closed;            /* by an operator's verb */
@@ -93,7 +93,7 @@ struct adm_sale_shown {
 enum adm_sale_fault {
         ADM_SALE_GOOD = 0,
         ADM_SALE_BAD_ID,
-        ADM_SALE_BAD_WINDOW, /* prequeue after opening, end before it */
+        ADM_SALE_BAD_WINDOW, /* an instant before 1970 */
         ADM_SALE_BAD_QUEUE,  /* draw and random are not held here */
         ADM_SALE_BAD_NUMBER, /* a field outside the range written above */
 };
@@ -101,7 +101,8 @@ enum adm_sale_fault {
 /* The contract's defaults; id, tenant, item, opens_at and stock are zero. */
 void adm_sale_defaults(struct adm_sale_facts *f);
 
-/* The first fault, or ADM_SALE_GOOD. */
+/* The first fault, or ADM_SALE_GOOD. Instants may stand in any order: who
+ * opens a sale early leaves its prequeue behind, and that is no fault. */
 int adm_sale_check(const struct adm_sale_facts *f);
 const char *adm_sale_fault_name(int fault);
 

@@ -27,8 +27,9 @@ struct adm_store;
 
 /* Makes or updates one sale from a snapshot; `*sale` is its handle, stable
  * until the sale is forgotten. Facts of an older `version` are ADM_STALE
- * (`*sale` is still set); older stock is ignored silently. Repeating an
- * update changes nothing. A raised round empties the line. */
+ * (`*sale` is still set) unless they come with a higher timeline; older stock
+ * is ignored silently. Repeating an update changes nothing. Another round
+ * empties the line. */
 ADM_MUST int adm_store_sale(struct adm_store *s, const struct adm_sale_update *u, int64_t now_ms,
                             uint32_t *sale);
 

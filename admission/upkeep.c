@@ -5,7 +5,7 @@
 
 /* Just behind the promise and the skip: silent from this instant on. */
 static int64_t silent_since(const struct adm_hall *l, int64_t now_ms) {
-        return now_ms - (int64_t)l->h->facts.skip_seconds * 1000 - 500;
+        return now_ms - (int64_t)adm_hall_skip_seconds(l) * 1000 - 500;
 }
 
 /* Once: the place is kept and served next. Twice: it is given up. */

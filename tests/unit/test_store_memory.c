@@ -304,6 +304,10 @@ static void test_older_facts_change_nothing(void **state) {
         assert_int_equal(adm_store_sale(w.store, &old, w.now_ms, &sale), ADM_STALE);
         assert_int_equal(sale, w.sale);
         assert_int_equal(world_view(&w).state, ADM_SALE_PAUSED);
+        /* A failover lost the change: what the new primary says is true. */
+        old.facts.stock.timeline++;
+        assert_int_equal(adm_store_sale(w.store, &old, w.now_ms, &sale), 0);
+        assert_int_equal(world_view(&w).state, ADM_SALE_OPEN);
         world_close(&w);
 }
 
