@@ -6,7 +6,7 @@ import time
 import psycopg2
 import pytest
 
-from conftest import assert_problem
+from one_origin import assert_problem
 from run.process import wait_until
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import assert_problem
+from one_origin import assert_problem
 from run.process import Process, wait_until
 
 

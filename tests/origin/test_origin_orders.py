@@ -1,5 +1,5 @@
 """Orders of several lines: all or nothing, one key, one limit."""
-from conftest import assert_problem
+from one_origin import assert_problem
 
 
 def test_replays_and_mismatch(origin):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from conftest import assert_problem
+from one_origin import assert_problem
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from conftest import assert_problem
+from one_origin import assert_problem
 
 
 def at_once(count, call):
@@ -107,8 +107,9 @@ def test_due_holds_are_resold_at_once_and_only_once(make_origin):
     """Twenty due holds, forty buyers, no worker: twenty get a unit."""
     origin = make_origin(expiry={"enabled": False})
     item = origin.item(20)
-    for hold in [origin.hold(item) for _ in range(20)]:
-        origin.end_hold_in(hold, 0)
+    for _ in range(20):
+        origin.hold(item)
+    origin.end_holds_of(item)
     answers = at_once(40, lambda _: origin.reserve(item))
     assert statuses(answers) == {201: 20, 409: 20}
     assert {a.json["code"] for a in answers if a.status == 409} == {"all_held"}
@@ -156,8 +157,9 @@ def test_expiry_payment_and_the_next_buyer_in_the_same_instant(make_origin, work
 def test_four_sweepers_release_each_hold_once(make_origin):
     origin = make_origin(expiry={"enabled": False})
     item = origin.item(200)
-    for hold in [origin.hold(item) for _ in range(100)]:
-        origin.end_hold_in(hold, 0)
+    for _ in range(100):
+        origin.hold(item)
+    origin.end_holds_of(item)
 
     def sweep(_):
         with origin.database() as cursor:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from conftest import assert_problem
+from one_origin import assert_problem
 from run.process import wait_until
 
 SALE = {"sale", "tenant", "item", "opens_at", "prequeue_at", "closes_at", "queue", "overbook",
