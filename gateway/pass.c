@@ -45,7 +45,7 @@ int gw_pass_read(struct gw_request *r, struct jwt_claims *claims) {
         if (outcome != 0 && outcome != JWT_EXPIRED)
                 return outcome < 0 ? JWT_MALFORMED : outcome;
         struct span sub = span_of(claims->sub);
-        if (strcmp(claims->aud, r->sale->facts.id) != 0 || claims->rnd < 0 ||
+        if (!span_eq(span_of(claims->aud), span_of(r->sale->facts.id)) || claims->rnd < 0 ||
             claims->rnd > UINT32_MAX || claims->iat == JWT_NO_TIME ||
             !gw_pass_jti_parse(span_of(claims->jti), shown->jti))
                 return JWT_BAD_CLAIMS;

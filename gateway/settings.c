@@ -57,7 +57,7 @@ static int load_ring(const struct conf_texts *files, const char *option, struct 
 static int load_tickets(struct gw_settings *s, FILE *faults) {
         const struct conf_texts *files = &s->conf->tickets.keys;
         static char texts[ADM_TICKET_KEYS_MAX][CONF_SECRET_MAX];
-        struct adm_ticket_secret secrets[ADM_TICKET_KEYS_MAX];
+        struct adm_ticket_secret secrets[ADM_TICKET_KEYS_MAX] = {0};
         int bad = 0;
         if (files->count > ADM_TICKET_KEYS_MAX) {
                 fprintf(faults, "tickets.keys: expected at most %d files\n", ADM_TICKET_KEYS_MAX);
@@ -82,7 +82,7 @@ static int load_tickets(struct gw_settings *s, FILE *faults) {
                 fprintf(faults, "tickets.keys: expected different keys, 32 bytes or more each\n");
                 bad = 1;
         }
-        if (!bad && r == 0)
+        if (!bad && r == 0 && files->count > 0)
                 gw_guest_key(secrets[0].bytes, secrets[0].len, s->guest_key);
         explicit_bzero(texts, sizeof texts);
         return r < 0 ? r : bad;
