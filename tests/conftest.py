@@ -68,6 +68,7 @@ def check_after(shop, logs, expected_errors=()):
     assert not errors, "\n".join(errors)
     if not stack.origin_process.is_alive() or not stack.postgres.process.is_alive():
         return
+    wait_until(stack.origin.is_ready, 15, "the origin ready")
     invariant = shop.invariant()
     assert invariant["ok"] and not invariant["violations"], invariant
     assert stack.origin.metrics().value("sluice_invariant_violations") == 0
