@@ -23,6 +23,7 @@ bool org_answer_read(struct org_answer *a, const struct org_reply *r) {
         a->hold = org_reply_text(r, 0, ORG_ANSWER_HOLD);
         a->before_us = org_reply_int(r, 0, ORG_ANSWER_BEFORE_US, -1);
         a->wait_us = org_reply_int(r, 0, ORG_ANSWER_WAIT_US, -1);
+        a->expired = org_reply_int(r, 0, ORG_ANSWER_EXPIRED, 0);
         return a->code.p != NULL;
 }
 

@@ -17,6 +17,7 @@ struct org_answer {
         struct span state;
         struct span hold;
         int64_t before_us, wait_us; /* -1: the item row was not touched */
+        int64_t expired;            /* due holds taken back on the way */
         json_t *tree;
 };
 

@@ -54,6 +54,10 @@ struct org_reply {
 struct span org_reply_text(const struct org_reply *r, size_t row, int column);
 int64_t org_reply_int(const struct org_reply *r, size_t row, int column, int64_t fallback);
 
+/* Jobs about one item share two connections: they would wait for each other's
+ * row lock anyway, and so do not stand in the way of other items. */
+void org_job_near(struct org_job *j, struct span tenant, struct span item);
+
 typedef void org_job_done(void *user, const struct org_reply *reply);
 
 /* NULL when out of memory; a fault in adding a parameter shows in org_db_run. */

@@ -18,9 +18,12 @@ static void on_expired(void *user, const struct org_reply *r) {
         const struct conf_origin *conf = e->s->conf;
         int64_t expired = r->outcome == ORG_DB_DONE ? org_reply_int(r, 0, 0, 0) : 0;
         int64_t due_ms = r->outcome == ORG_DB_DONE ? org_reply_int(r, 0, 1, 0) : 0;
+        int64_t now_ms = r->outcome == ORG_DB_DONE ? org_reply_int(r, 0, 2, 0) : 0;
         int64_t in_ms = conf->expiry.interval_ms;
 
         e->is_running = false;
+        if (now_ms > 0)
+                org_service_set_clock(e->s, now_ms);
         if (expired > 0) {
                 metrics_add(&e->s->metrics.expired, (uint64_t)expired);
                 org_snapshot_touch(e->s->snapshot);

@@ -46,6 +46,7 @@ static void finish(struct org_call *c, const struct org_reply *r) {
                 return;
         }
         count_lock(c->s, &a, r->took_us);
+        metrics_add(&c->s->metrics.expired, (uint64_t)a.expired);
         if (a.before_us >= 0 || span_eq(a.code, SPAN("created")))
                 org_snapshot_touch(c->s->snapshot);
         org_answer_tell(c, &a);
@@ -78,6 +79,7 @@ static void run_reserve(struct org_call *c, const struct org_ask *a) {
 
         org_new_id(id);
         keep_names(c);
+        org_job_near(j, c->route.tenant, c->route.item);
         org_job_text(j, c->route.tenant);
         org_job_text(j, c->route.item);
         org_job_text(j, span_of(id));

@@ -12,6 +12,17 @@ struct org_job *org_job_new(enum org_query query) {
         return j;
 }
 
+static uint32_t mix(uint32_t h, struct span s) {
+        for (size_t i = 0; i < s.len; i++)
+                h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+        return h;
+}
+
+void org_job_near(struct org_job *j, struct span tenant, struct span item) {
+        if (j)
+                j->near = mix(mix(2166136261u, tenant) * 31u, item) | 1u << 31;
+}
+
 void org_job_free(struct org_job **job) {
         if (!*job)
                 return;

@@ -14,6 +14,7 @@ struct org_job {
         int32_t at[ORG_PARAMS_MAX]; /* into text; -1: null */
         char *text;
         size_t len, cap;
+        uint32_t near;         /* which connections of the lane; 0: any */
         bool broken;           /* out of memory or too large: never sent */
         unsigned tries;        /* failed ones that may be repeated */
         int64_t give_up_at_ms; /* waiting for a connection */

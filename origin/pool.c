@@ -10,7 +10,6 @@
 #define TICK_MS 20       /* how exact give-up times are */
 #define LATE_MS 500      /* past the server's own statement timeout */
 #define AWAY_WAIT_MS 200 /* a lost connection may be back by then */
-#define EASY_DEPTH 4     /* fill one connection this far before the next */
 
 struct lane {
         struct org_job *first, **last;
@@ -23,8 +22,8 @@ struct org_db {
         struct org_conn *conns;
         size_t n_conns;
         struct lane lanes[ORG_LANE_COUNT];
-        size_t waiting; /* in all lanes */
-        size_t resting; /* between two tries */
+        size_t waiting;          /* in all lanes */
+        struct org_job *resting; /* between two tries */
         struct loop_defer dispatch;
         struct loop_timer tick;
         struct random_fast random;
@@ -54,21 +53,45 @@ static bool lane_is_up(const struct org_db *db, enum org_lane lane) {
         return false;
 }
 
-/* Few connections well filled beat many: they queue before the hot row's lock
- * in the pipeline instead of in the server's lock table. */
-static struct org_conn *choose(struct org_db *db, enum org_lane lane) {
-        struct org_conn *best = NULL;
+/* The i-th connection of a lane; their number in *n. */
+static struct org_conn *lane_conn(struct org_db *db, enum org_lane lane, size_t i, size_t *n) {
+        struct org_conn *found = NULL;
 
-        for (size_t i = 0; i < db->n_conns; i++) {
-                struct org_conn *c = &db->conns[i];
-
-                if (!serves(db, i, lane) || !org_conn_has_room(c))
+        *n = 0;
+        for (size_t k = 0; k < db->n_conns; k++) {
+                if (!serves(db, k, lane))
                         continue;
-                if (c->count < EASY_DEPTH)
-                        return c;
-                if (!best || c->count < best->count)
-                        best = c;
+                if (*n == i)
+                        found = &db->conns[k];
+                (*n)++;
         }
+        return found;
+}
+
+static struct org_conn *emptier(struct org_conn *a, struct org_conn *b) {
+        if (!a || !org_conn_has_room(a))
+                return b && org_conn_has_room(b) ? b : NULL;
+        return b && org_conn_has_room(b) && b->count < a->count ? b : a;
+}
+
+/* Jobs about one item go over two connections and no more: while one commits,
+ * the other's next is already under way up to the row's lock; a third would
+ * only wait for it. Others take the emptiest. */
+static struct org_conn *choose(struct org_db *db, const struct org_job *job) {
+        enum org_lane lane = org_queries[job->query].lane;
+        struct org_conn *best = NULL;
+        size_t n;
+
+        (void)lane_conn(db, lane, 0, &n);
+        if (job->near && n > 0) {
+                struct org_conn *one = lane_conn(db, lane, job->near % n, &n);
+                struct org_conn *two = lane_conn(db, lane, (job->near + 1) % n, &n);
+
+                if (one->state == CONN_READY || two->state == CONN_READY)
+                        return emptier(one, two);
+        }
+        for (size_t i = 0; i < n; i++)
+                best = emptier(best, lane_conn(db, lane, i, &n));
         return best;
 }
 
@@ -86,14 +109,13 @@ static void answer_bare(struct org_job *job, enum org_db_outcome outcome) {
 
 /* ---- waiting ---- */
 
-static struct org_job *lane_pop(struct org_db *db, struct lane *l) {
-        struct org_job *job = l->first;
+/* Takes the job at `at` out of its lane's queue. */
+static struct org_job *lane_take(struct org_db *db, struct lane *l, struct org_job **at) {
+        struct org_job *job = *at;
 
-        if (!job)
-                return NULL;
-        l->first = job->next;
-        if (!l->first)
-                l->last = &l->first;
+        *at = job->next;
+        if (!job->next)
+                l->last = at;
         job->next = NULL;
         l->waiting--;
         db->waiting--;
@@ -110,18 +132,31 @@ static void lane_push(struct org_db *db, struct org_job *job) {
         db->waiting++;
 }
 
+/* Sends what can be sent, in order of arrival; a job whose connections are full
+ * lets others pass. */
+static void dispatch_lane(struct org_db *db, struct lane *l) {
+        struct org_job **at = &l->first;
+
+        while (*at) {
+                struct org_job *job = *at;
+                struct org_conn *c;
+
+                if (job->broken || db->is_closing) {
+                        job = lane_take(db, l, at);
+                        answer_bare(job, db->is_closing ? ORG_DB_AWAY : ORG_DB_BUSY);
+                } else if ((c = choose(db, job))) {
+                        org_conn_send(c, lane_take(db, l, at));
+                } else {
+                        at = &job->next;
+                }
+        }
+}
+
 static void on_dispatch(struct loop_defer *d) {
         struct org_db *db = NET_CONTAINER_OF(d, struct org_db, dispatch);
 
-        for (int i = 0; i < ORG_LANE_COUNT; i++) {
-                struct lane *l = &db->lanes[i];
-                struct org_conn *c;
-
-                while (l->first && (l->first->broken || db->is_closing))
-                        answer_bare(lane_pop(db, l), db->is_closing ? ORG_DB_AWAY : ORG_DB_BUSY);
-                while (l->first && (c = choose(db, (enum org_lane)i)))
-                        org_conn_send(c, lane_pop(db, l));
-        }
+        for (int i = 0; i < ORG_LANE_COUNT; i++)
+                dispatch_lane(db, &db->lanes[i]);
         if (!loop_timer_is_started(&db->tick))
                 loop_timer_start(&db->tick, TICK_MS);
 }
@@ -139,7 +174,7 @@ static void give_up_waiting(struct org_db *db) {
 
                 /* In order of arrival, so the first is the first to be late. */
                 while (l->first && now >= l->first->give_up_at_ms)
-                        answer_bare(lane_pop(db, l), up ? ORG_DB_BUSY : ORG_DB_AWAY);
+                        answer_bare(lane_take(db, l, &l->first), up ? ORG_DB_BUSY : ORG_DB_AWAY);
         }
 }
 
@@ -193,8 +228,11 @@ static enum org_db_outcome outcome_of(const PGresult *r) {
 
 static void on_again(struct loop_timer *t) {
         struct org_job *job = NET_CONTAINER_OF(t, struct org_job, again);
+        struct org_job **at = &job->db->resting;
 
-        job->db->resting--;
+        while (*at != job)
+                at = &(*at)->next;
+        *at = job->next;
         lane_push(job->db, job);
         dispatch_soon(job->db);
 }
@@ -207,7 +245,8 @@ static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *
                 return false;
         job->tries++;
         metrics_add(&db->counters.retries, 1);
-        db->resting++;
+        job->next = db->resting;
+        db->resting = job;
         loop_timer_init(db->loop, &job->again, on_again);
         loop_timer_start(&job->again,
                          (int64_t)random_fast_jitter(&db->random, TRY_AGAIN_MS * job->tries, 80));
@@ -367,6 +406,13 @@ void org_db_free(struct org_db **db) {
         d->is_closing = true;
         for (size_t i = 0; i < d->n_conns; i++)
                 org_conn_drop(&d->conns[i], "closing");
+        while (d->resting) {
+                struct org_job *job = d->resting;
+
+                d->resting = job->next;
+                loop_timer_cancel(&job->again);
+                answer_bare(job, ORG_DB_BUSY);
+        }
         on_dispatch(&d->dispatch);
         for (size_t i = 0; i < d->n_conns; i++)
                 org_conn_fini(&d->conns[i]);

@@ -71,6 +71,7 @@ enum org_answer_column {
         ORG_ANSWER_HOLD,
         ORG_ANSWER_BEFORE_US,
         ORG_ANSWER_WAIT_US,
+        ORG_ANSWER_EXPIRED,
         ORG_ANSWER_COLUMNS,
 };
 

@@ -259,7 +259,9 @@ static bool read_wait(struct org_call *c, int64_t *wait_ms) {
                 }
                 *wait_ms = *wait_ms * 10 + (text.p[i] - '0');
         }
-        if (*wait_ms > c->s->conf->snapshot.max_wait_ms)
+        if (c->s->is_draining)
+                *wait_ms = 0;
+        else if (*wait_ms > c->s->conf->snapshot.max_wait_ms)
                 *wait_ms = c->s->conf->snapshot.max_wait_ms;
         return true;
 }

@@ -18,7 +18,8 @@ create schema sluice_api;
 
 -- code: created, ok, replayed, or the problem's word. body: the hold as JSON.
 -- before_us: from the statement's start until the item row was asked for;
--- wait_us: until it was ours; null when the step does not touch it.
+-- wait_us: until it was ours; null when the step does not touch it. expired: due
+-- holds that were taken back on the way.
 create type sluice_api.answer as (
         code      text,
         body      text,
@@ -27,7 +28,8 @@ create type sluice_api.answer as (
         state     text,
         hold      text,
         before_us bigint,
-        wait_us   bigint
+        wait_us   bigint,
+        expired   bigint
 );
 
 create function sluice_api.say(p_code text, p_body text default null,
@@ -38,8 +40,14 @@ returns sluice_api.answer
 language plpgsql immutable as $$
 begin
         return (p_code, p_body, p_available, p_version, p_state, p_hold, p_before_us,
-                p_wait_us)::sluice_api.answer;
+                p_wait_us, sluice_api.expired_here())::sluice_api.answer;
 end $$;
+
+-- Holds taken back in this transaction so far.
+create function sluice_api.expired_here() returns bigint
+language sql stable as $$
+        select nullif(current_setting('sluice.expired', true), '')::bigint
+$$;
 
 -- Microseconds from one reading of the clock to another.
 create function sluice_api.us(p_from timestamptz, p_to timestamptz) returns bigint
@@ -226,6 +234,8 @@ begin
         if v_ids is null then
                 return 0;
         end if;
+        perform set_config('sluice.expired', (coalesce(sluice_api.expired_here(), 0)
+                                              + cardinality(v_ids))::text, true);
         with gone as (
                 update sluice.hold set state = 'expired'
                 where tenant = p_tenant and id = any (v_ids)
@@ -315,7 +325,7 @@ begin
                         v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
                 end if;
                 return (v_why, null, v_stock.available, sluice_api.version_text(v_stock.n),
-                        null, v_open, null, null)::sluice_api.answer;
+                        null, v_open, null, null, null)::sluice_api.answer;
         end if;
 
         with born as (
@@ -355,7 +365,8 @@ begin
         return ('created', v_body, v_item.available,
                 sluice_api.version_text(v_item.n), 'held', null,
                 sluice_api.us(statement_timestamp(), v_asked),
-                sluice_api.us(v_asked, clock_timestamp()))::sluice_api.answer;
+                sluice_api.us(v_asked, clock_timestamp()),
+                sluice_api.expired_here())::sluice_api.answer;
 end $$;
 
 -- Several items under one key, all or nothing: one hold a line. Lines of the
@@ -680,6 +691,7 @@ begin
                 update sluice.hold set state = 'expired'
                 where tenant = p_hold.tenant and id = p_hold.id;
                 perform sluice_api.note(p_hold, 'held', 'expired', 'due', 'origin');
+                perform set_config('sluice.expired', '1', true);
                 v_back := p_hold.qty;
         end if;
         insert into sluice.hold (tenant, id, item, location, sale, buyer, qty, state, expires_at,
@@ -709,8 +721,10 @@ begin
 end $$;
 
 -- Takes back up to p_batch due holds of any item. Only tidiness: every number
--- counts them as free already. Returns how many, and when the next one is due.
-create function sluice_api.expire(p_batch bigint, out expired bigint, out next_due_ms bigint)
+-- counts them as free already. Returns how many, when the next one is due, and
+-- what time it is.
+create function sluice_api.expire(p_batch bigint, out expired bigint, out next_due_ms bigint,
+                                  out now_ms bigint)
 language plpgsql as $$
 declare
         v_ids uuid[];
@@ -744,6 +758,7 @@ begin
                   and state = 'held'
                 order by expires_at limit 1) due
         where i.held > 0;
+        now_ms := (extract(epoch from clock_timestamp()) * 1000)::bigint;
 end $$;
 
 create function sluice_api.item_json(p_tenant text, p_item text) returns text
