@@ -1,7 +1,7 @@
 #include "net/h2_limits.h"
 
 void h2_bucket_init(struct h2_bucket *b, uint32_t burst, uint32_t per_s) {
-        *b = (struct h2_bucket){ .burst = burst, .per_s = per_s };
+        *b = (struct h2_bucket){.burst = burst, .per_s = per_s};
 }
 
 bool h2_bucket_add(struct h2_bucket *b, uint32_t weight, int64_t now_ms) {

@@ -20,15 +20,15 @@ struct h2_server {
         nghttp2_session *ng;
         const uint8_t *left; /* of the library: made, not yet pulled */
         size_t n_left;
-        size_t room;         /* of the pull under way */
-        size_t discarded;    /* body bytes nobody wanted, to give back as window */
+        size_t room;      /* of the pull under way */
+        size_t discarded; /* body bytes nobody wanted, to give back as window */
         struct h2_bucket glitches;
         struct h2_bucket resets;
-        uint64_t bytes;      /* received */
-        uint64_t useful;     /* of those, heads and bodies */
+        uint64_t bytes;  /* received */
+        uint64_t useful; /* of those, heads and bodies */
         bool had_settings;
-        bool is_ended;       /* the last GOAWAY of an orderly end was said */
-        bool is_abuse_told;  /* and the one of the other kind */
+        bool is_ended;      /* the last GOAWAY of an orderly end was said */
+        bool is_abuse_told; /* and the one of the other kind */
 };
 
 /* What this file keeps in a stream's `priv`. */
@@ -105,15 +105,15 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
                 return 0; /* trailers tell us nothing */
         struct http_stream *st = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
         if (st)
-                http_stream_field(st, (struct span){ (const char *)name, name_len },
-                                  (struct span){ (const char *)value, value_len });
+                http_stream_field(st, (struct span){(const char *)name, name_len},
+                                  (struct span){(const char *)value, value_len});
         return 0;
 }
 
 /* The library would drop such a field and go on; the request is malformed. */
-static int on_invalid_header(nghttp2_session *ng, const nghttp2_frame *frame,
-                             const uint8_t *name, size_t name_len, const uint8_t *value,
-                             size_t value_len, uint8_t flags, void *user) {
+static int on_invalid_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name,
+                             size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                             void *user) {
         (void)ng;
         (void)frame;
         (void)name;
@@ -137,8 +137,7 @@ static void headers_received(struct h2_server *h, const nghttp2_frame *frame,
                                                                         : HTTP_STREAM_BODY);
 }
 
-static void data_received(struct h2_server *h, const nghttp2_frame *frame,
-                          struct http_stream *st) {
+static void data_received(struct h2_server *h, const nghttp2_frame *frame, struct http_stream *st) {
         if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
                 if (st) {
                         st->received_end = true;
@@ -163,9 +162,8 @@ static void settings_received(struct h2_server *h, const nghttp2_frame *frame) {
 static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *user) {
         struct h2_server *h = user;
         struct http_stream *st =
-                frame->hd.stream_id
-                        ? nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id)
-                        : NULL;
+                frame->hd.stream_id ? nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id)
+                                    : NULL;
         switch (frame->hd.type) {
         case NGHTTP2_HEADERS:
                 headers_received(h, frame, st);
@@ -258,9 +256,8 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
 }
 
 /* A DATA frame that fills what is left of the TLS record, not more. */
-static ssize_t on_read_length(nghttp2_session *ng, uint8_t type, int32_t id,
-                              int32_t session_window, int32_t stream_window,
-                              uint32_t max_frame, void *user) {
+static ssize_t on_read_length(nghttp2_session *ng, uint8_t type, int32_t id, int32_t session_window,
+                              int32_t stream_window, uint32_t max_frame, void *user) {
         const struct h2_server *h = user;
         (void)ng;
         (void)type;
@@ -271,8 +268,8 @@ static ssize_t on_read_length(nghttp2_session *ng, uint8_t type, int32_t id,
         return (ssize_t)(n < max_frame ? n : max_frame);
 }
 
-static ssize_t on_read(nghttp2_session *ng, int32_t id, uint8_t *out, size_t size,
-                       uint32_t *flags, nghttp2_data_source *source, void *user) {
+static ssize_t on_read(nghttp2_session *ng, int32_t id, uint8_t *out, size_t size, uint32_t *flags,
+                       nghttp2_data_source *source, void *user) {
         struct http_stream *st = source->ptr;
         bool end;
         (void)ng;
@@ -407,11 +404,11 @@ static uint8_t nv_flags(struct span name) {
 }
 
 static nghttp2_nv nv_of(struct span name, struct span value, uint8_t flags) {
-        return (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name.p,
-                             .value = (uint8_t *)(uintptr_t)value.p,
-                             .namelen = name.len,
-                             .valuelen = value.len,
-                             .flags = flags };
+        return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name.p,
+                            .value = (uint8_t *)(uintptr_t)value.p,
+                            .namelen = name.len,
+                            .valuelen = value.len,
+                            .flags = flags};
 }
 
 static void h2_abort(struct http_stream *st) {
@@ -441,12 +438,12 @@ static void h2_answer(struct http_stream *st, const struct http_answer *a) {
         status[0] = (char)('0' + a->status / 100 % 10);
         status[1] = (char)('0' + a->status / 10 % 10);
         status[2] = (char)('0' + a->status % 10);
-        nv[0] = nv_of(SPAN(":status"), (struct span){ status, 3 },
+        nv[0] = nv_of(SPAN(":status"), (struct span){status, 3},
                       NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
         for (size_t i = 0; i < a->n; i++)
                 nv[i + 1] = nv_of(a->headers[i].name, a->headers[i].value,
                                   nv_flags(a->headers[i].name));
-        nghttp2_data_provider body = { .source = { .ptr = st }, .read_callback = on_read };
+        nghttp2_data_provider body = {.source = {.ptr = st}, .read_callback = on_read};
         if (nghttp2_submit_response(h->ng, st->id, nv, a->n + 1, a->has_body ? &body : NULL) != 0)
                 h2_abort(st);
 }
@@ -514,22 +511,22 @@ struct http_session *h2_server_new(const struct http_session_conf *conf, int64_t
         struct h2_server *h = pool_take_zero(conf->pool, sizeof *h);
         if (!h)
                 return NULL;
-        h->base = (struct http_session){ .ops = &h2_ops,
-                                         .conf = conf,
-                                         .now_ms = now_ms,
-                                         .head_since_ms = now_ms,
-                                         .ack_since_ms = now_ms };
+        h->base = (struct http_session){.ops = &h2_ops,
+                                        .conf = conf,
+                                        .now_ms = now_ms,
+                                        .head_since_ms = now_ms,
+                                        .ack_since_ms = now_ms};
         h2_bucket_init(&h->glitches, conf->glitch_burst, conf->glitch_per_s);
         h2_bucket_init(&h->resets, conf->reset_burst, conf->reset_per_s);
-        nghttp2_mem mem = { .mem_user_data = conf->pool,
-                            .malloc = mem_take,
-                            .free = mem_give,
-                            .calloc = mem_take_zero,
-                            .realloc = mem_resize };
+        nghttp2_mem mem = {.mem_user_data = conf->pool,
+                           .malloc = mem_take,
+                           .free = mem_give,
+                           .calloc = mem_take_zero,
+                           .realloc = mem_resize};
         nghttp2_settings_entry settings[] = {
-                { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, conf->streams },
-                { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, conf->head.bytes },
-                { NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
+                {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, conf->streams},
+                {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, conf->head.bytes},
+                {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
         };
         int r = nghttp2_session_server_new3(&h->ng, callbacks, h, options, &mem);
         if (r == 0)

@@ -14,7 +14,6 @@
 #include "net/http_session.h"
 
 /* Its SETTINGS are ready to be pulled. NULL without memory. */
-NET_MUST struct http_session *h2_server_new(const struct http_session_conf *conf,
-                                            int64_t now_ms);
+NET_MUST struct http_session *h2_server_new(const struct http_session_conf *conf, int64_t now_ms);
 
 #endif

@@ -38,10 +38,10 @@ struct http11_server {
         struct buf field; /* the name (or target) and value under way */
         size_t name_len;
         bool keep_alive;
-        bool is_chunked;   /* the answer under way */
+        bool is_chunked; /* the answer under way */
         bool expects_100;
         bool is_http10;
-        bool is_closing;   /* no request will be taken any more */
+        bool is_closing; /* no request will be taken any more */
         bool is_draining;
 };
 
@@ -91,8 +91,12 @@ static bool is_token_byte(char c) {
 
 static int on_name_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
-        char *name = h->field.data ? h->field.data + h->field.start : NULL;
         h->name_len = buf_len(&h->field);
+        if (h->name_len == 0 || !h->field.data) {
+                h->current->head.is_malformed = true;
+                return 0;
+        }
+        char *name = h->field.data + h->field.start;
         for (size_t i = 0; i < h->name_len; i++) {
                 if (name[i] >= 'A' && name[i] <= 'Z')
                         name[i] = (char)(name[i] | 0x20);
@@ -106,8 +110,8 @@ static int on_value_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
         struct span all = buf_span(&h->field);
         if (all.len >= h->name_len) { /* else it was cut at the ceiling */
-                struct span name = { all.p, h->name_len };
-                struct span value = { all.p + h->name_len, all.len - h->name_len };
+                struct span name = {all.p, h->name_len};
+                struct span value = {all.p + h->name_len, all.len - h->name_len};
                 http_stream_field(h->current, name, value);
         }
         h->name_len = 0;
@@ -243,7 +247,7 @@ static void status_put(struct http11_server *h, int status) {
                 if (*p == '_')
                         *p = ' ';
         }
-        out_put(h, (struct span){ line, (size_t)n });
+        out_put(h, (struct span){line, (size_t)n});
         out_put(h, SPAN("\r\n"));
 }
 
@@ -395,10 +399,8 @@ struct http_session *http11_server_new(const struct http_session_conf *conf, int
         struct http11_server *h = pool_take_zero(conf->pool, sizeof *h);
         if (!h)
                 return NULL;
-        h->base = (struct http_session){ .ops = &http11_ops,
-                                         .conf = conf,
-                                         .now_ms = now_ms,
-                                         .head_since_ms = now_ms };
+        h->base = (struct http_session){
+                .ops = &http11_ops, .conf = conf, .now_ms = now_ms, .head_since_ms = now_ms};
         buf_init(&h->in, AHEAD_MAX);
         buf_init(&h->out, HTTP_STREAM_QUEUE_MAX);
         buf_init(&h->field, (size_t)conf->head.bytes + 1);

@@ -214,8 +214,8 @@ static void output_send(struct http_conn *c) {
 }
 
 static bool is_paused(struct http_conn *c) {
-        if (buf_len(&c->pending) == 0 ||
-            buf_len(&c->pending) + http_session_queued(c->session) < c->hub->conf.limits.queued_bytes)
+        if (buf_len(&c->pending) == 0 || buf_len(&c->pending) + http_session_queued(c->session) <
+                                                 c->hub->conf.limits.queued_bytes)
                 return false;
         metrics_add(&c->hub->counters.queue_limit_hits, 1);
         return true;
@@ -397,7 +397,8 @@ static void handshake(struct http_conn *c) {
         int r = tls_handshake(c->tls);
         switch (r) {
         case TLS_DONE:
-                metrics_add(tls_is_resumed(c->tls) ? &n->handshakes_resumed : &n->handshakes_full, 1);
+                metrics_add(tls_is_resumed(c->tls) ? &n->handshakes_resumed : &n->handshakes_full,
+                            1);
                 session_start(c, tls_alpn(c->tls) != TLS_ALPN_H2);
                 if (c->session && tls_has_pending(c->tls))
                         conn_read(c);

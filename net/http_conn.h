@@ -27,23 +27,23 @@ struct http_conn {
         struct loop_defer turn_end;
         struct tls *tls;
         struct http_session *session; /* NULL while handshaking, lingering */
-        struct buf pending;   /* pulled, but the socket took no more */
-        int64_t since_ms;     /* of the state; IDLE: of the last request */
-        int64_t mark_at_ms;   /* output was seen to move, or to be none */
-        int64_t drain_at_ms;  /* the notice was given; 0 not */
+        struct buf pending;           /* pulled, but the socket took no more */
+        int64_t since_ms;             /* of the state; IDLE: of the last request */
+        int64_t mark_at_ms;           /* output was seen to move, or to be none */
+        int64_t drain_at_ms;          /* the notice was given; 0 not */
         uint64_t sent_bytes;
-        uint64_t mark_bytes;  /* sent_bytes then */
+        uint64_t mark_bytes; /* sent_bytes then */
         uint32_t requests;
         uint32_t lingered_bytes;
-        bool is_eof;          /* the peer sends no more */
-        bool is_failed;       /* the session or the socket is beyond use */
-        bool is_broken;       /* the socket is: nothing can be sent */
-        bool wants_more;      /* the write loop stopped for others' sake */
-        bool is_again;        /* on the hub's `again` */
-        bool is_used;         /* a request since the last settling */
+        bool is_eof;     /* the peer sends no more */
+        bool is_failed;  /* the session or the socket is beyond use */
+        bool is_broken;  /* the socket is: nothing can be sent */
+        bool wants_more; /* the write loop stopped for others' sake */
+        bool is_again;   /* on the hub's `again` */
+        bool is_used;    /* a request since the last settling */
         bool drain_final;
         uint8_t n_first;
-        char first[4];        /* plain text: bytes before the protocol was clear */
+        char first[4]; /* plain text: bytes before the protocol was clear */
         struct sockaddr_storage peer;
 };
 

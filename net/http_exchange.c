@@ -17,8 +17,8 @@ struct exchange {
         size_t body_max;
         bool body_asked;
         bool body_told;
-        bool started;   /* a streamed answer's head is given */
-        bool bodiless;  /* of an answer that must not have data */
+        bool started;  /* a streamed answer's head is given */
+        bool bodiless; /* of an answer that must not have data */
 };
 
 static struct exchange *full_of(struct http_exchange *x) {
@@ -30,10 +30,10 @@ struct http_exchange *http_exchange_open(struct http_conn *c, struct http_stream
         if (!x)
                 return NULL;
         *x = (struct exchange){
-                .pub = { .request = st->head.request,
-                         .peer = &c->peer,
-                         .is_tls = c->tls != NULL,
-                         .loop = c->hub->loop },
+                .pub = {.request = st->head.request,
+                        .peer = &c->peer,
+                        .is_tls = c->tls != NULL,
+                        .loop = c->hub->loop},
                 .conn = c,
                 .stream = st,
         };
@@ -154,7 +154,7 @@ static void answer_end(struct exchange *x) {
 }
 
 static void stream_page_set(struct http_stream *st, struct http_page *page) {
-        struct http_answer a = { .status = http_page_status(page), .is_length_known = true };
+        struct http_answer a = {.status = http_page_status(page), .is_length_known = true};
         a.headers = http_page_sent_headers(page, &a.n);
         if (st->closed)
                 return;
@@ -215,7 +215,7 @@ static bool headers_copy(struct http_stream *st, const struct http_header *from,
                 return true;
         int len = snprintf(text, sizeof text, "%lld", (long long)content_length);
         to[kept].name = SPAN("content-length");
-        to[kept].value = arena_copy(&st->arena, (struct span){ text, (size_t)len });
+        to[kept].value = arena_copy(&st->arena, (struct span){text, (size_t)len});
         a->n = kept + 1;
         return to[kept].value.p != NULL;
 }
@@ -229,11 +229,11 @@ static bool body_copy(struct http_stream *st, struct span body) {
         return st->fixed.p != NULL;
 }
 
-void http_answer(struct http_exchange *pub, int status, const struct http_header *headers,
-                 size_t n, struct span body) {
+void http_answer(struct http_exchange *pub, int status, const struct http_header *headers, size_t n,
+                 struct span body) {
         struct exchange *x = full_of(pub);
         struct http_stream *st = x->stream;
-        struct http_answer a = { .status = status };
+        struct http_answer a = {.status = status};
         int64_t length = status == 204 || status == 304 ? -1 : (int64_t)body.len;
         if (is_bodiless(st, status))
                 body.len = 0;
@@ -254,7 +254,7 @@ void http_answer_start(struct http_exchange *pub, int status, const struct http_
                        size_t n, int64_t content_length) {
         struct exchange *x = full_of(pub);
         struct http_stream *st = x->stream;
-        struct http_answer a = { .status = status };
+        struct http_answer a = {.status = status};
         assert(!x->started);
         x->started = true;
         x->bodiless = is_bodiless(st, status);

@@ -55,8 +55,7 @@ static void pseudo_set(struct http_head *h, struct span *to, struct arena *a, st
                 h->no_memory = true;
 }
 
-static void pseudo_add(struct http_head *h, struct arena *a, struct span name,
-                       struct span value) {
+static void pseudo_add(struct http_head *h, struct arena *a, struct span name, struct span value) {
         struct http_request *r = &h->request;
         if (span_eq(name, SPAN(":path")))
                 pseudo_set(h, &r->path, a, value);
@@ -148,7 +147,7 @@ void http_head_add(struct http_head *h, struct arena *a, const struct http_head_
         if (id == HTTP_FIELD_HOST && h->request.at[HTTP_FIELD_HOST] != 0)
                 h->is_malformed = true;
         if (is_kept(name, id, limits->keep_unknown))
-                field_add(h, a, (struct http_header){ name, value, id });
+                field_add(h, a, (struct http_header){name, value, id});
 }
 
 /* ---- judging ---- */
@@ -178,7 +177,7 @@ static bool cookies_merge(struct http_head *h, struct arena *a) {
                 memcpy(to + at + field.value.len, "; ", 2);
                 at += field.value.len + 2;
         }
-        h->headers[first].value = (struct span){ to, at - 2 };
+        h->headers[first].value = (struct span){to, at - 2};
         h->request.n_headers = kept;
         memset(h->request.at, 0, sizeof h->request.at);
         for (size_t i = kept; i-- > 0;)

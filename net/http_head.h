@@ -27,9 +27,9 @@ struct http_head {
         struct http_request request; /* complete after http_head_end() */
         struct http_header *headers;
         uint32_t capacity;
-        uint32_t fields;      /* seen, without pseudo-fields */
-        uint32_t bytes;       /* seen, by their cost */
-        uint16_t crumbs;      /* Cookie fields */
+        uint32_t fields; /* seen, without pseudo-fields */
+        uint32_t bytes;  /* seen, by their cost */
+        uint16_t crumbs; /* Cookie fields */
         bool over_budget;
         bool is_malformed;
         bool no_memory;

@@ -203,8 +203,8 @@ static struct http_page *refusal_new(enum problem_code code) {
         json_out_init(&o, text, sizeof text);
         problem_render(&o, code, NULL, NULL, NULL);
         const struct http_header headers[] = {
-                { SPAN("content-type"), SPAN(PROBLEM_MEDIA_TYPE), HTTP_FIELD_CONTENT_TYPE },
-                { SPAN("cache-control"), SPAN("private, no-store"), HTTP_FIELD_CACHE_CONTROL },
+                {SPAN("content-type"), SPAN(PROBLEM_MEDIA_TYPE), HTTP_FIELD_CONTENT_TYPE},
+                {SPAN("cache-control"), SPAN("private, no-store"), HTTP_FIELD_CACHE_CONTROL},
         };
         return http_page_new(problem_of(code)->status, headers, NET_COUNT_OF(headers),
                              json_out_done(&o));
@@ -231,7 +231,8 @@ static int64_t least(int64_t a, int64_t b) {
 
 static int64_t sweep_interval(const struct http_server_limits *lim) {
         int64_t ms = least(least(lim->handshake_ms, lim->header_ms),
-                           least(least(lim->body_ms, lim->stall_ms), lim->idle_ms)) / 4;
+                           least(least(lim->body_ms, lim->stall_ms), lim->idle_ms)) /
+                     4;
         return ms > SWEEP_MAX_MS ? SWEEP_MAX_MS : ms < SWEEP_MIN_MS ? SWEEP_MIN_MS : ms;
 }
 
@@ -246,9 +247,9 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         h->pool = pool_new();
         h->session_conf = (struct http_session_conf){
                 .pool = h->pool,
-                .head = { .fields = lim->header_fields,
-                          .bytes = lim->header_bytes,
-                          .keep_unknown = conf->keep_unknown },
+                .head = {.fields = lim->header_fields,
+                         .bytes = lim->header_bytes,
+                         .keep_unknown = conf->keep_unknown},
                 .streams = lim->streams,
                 .glitch_burst = lim->glitch_burst,
                 .glitch_per_s = lim->glitch_per_s,

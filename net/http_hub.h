@@ -19,7 +19,7 @@ enum http_conn_state {
         HTTP_CONN_HANDSHAKING, /* TLS, or the first bytes of plain text */
         HTTP_CONN_IDLE,        /* nothing open, nothing queued */
         HTTP_CONN_ACTIVE,
-        HTTP_CONN_LINGERING,   /* said all; reads until the peer has heard it */
+        HTTP_CONN_LINGERING, /* said all; reads until the peer has heard it */
         HTTP_CONN_STATES,
 };
 
@@ -73,8 +73,7 @@ struct http_hub {
         char out[HTTP_RECORD_BYTES];
 };
 
-NET_MUST int http_hub_init(struct http_hub *h, struct loop *l,
-                           const struct http_server_conf *conf);
+NET_MUST int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_conf *conf);
 /* Closes every connection at once. */
 void http_hub_fini(struct http_hub *h);
 /* Two notices and the end for every connection. */

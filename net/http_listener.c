@@ -125,7 +125,7 @@ static void on_accept(struct loop_io *io, unsigned events) {
 
 void http_listener_finish(struct http_listener *li) {
         for (int i = 0; i < BACKLOG && li->fd >= 0; i++) {
-                struct sockaddr_storage peer = { 0 };
+                struct sockaddr_storage peer = {0};
                 socklen_t len = sizeof peer;
                 int fd = accept4(li->fd, (struct sockaddr *)&peer, &len,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -164,7 +164,7 @@ static int socket_open(const union address *a, socklen_t len, bool reuse_port, u
         if (fd < 0)
                 return -errno;
         options_set(fd, reuse_port);
-        union address got;
+        union address got = {.any = {0}};
         socklen_t got_len = sizeof got;
         if (bind(fd, &a->any, len) != 0 || listen(fd, BACKLOG) != 0 ||
             getsockname(fd, &got.any, &got_len) != 0) {

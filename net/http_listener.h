@@ -21,8 +21,8 @@ struct http_listener {
 };
 
 /* As http_server_listen(). */
-NET_MUST int http_listener_open(struct http_listener *li, struct http_hub *h,
-                                const char *address, bool reuse_port);
+NET_MUST int http_listener_open(struct http_listener *li, struct http_hub *h, const char *address,
+                                bool reuse_port);
 void http_listener_close(struct http_listener *li);
 /* The same, after accepting those who have connected already. */
 void http_listener_finish(struct http_listener *li);

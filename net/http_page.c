@@ -15,15 +15,15 @@ struct http_page {
 };
 
 static struct span page_put(char **at, struct span from) {
-        struct span copy = { *at, from.len };
+        struct span copy = {*at, from.len};
         if (from.len > 0)
                 memcpy(*at, from.p, from.len);
         *at += from.len;
         return copy;
 }
 
-struct http_page *http_page_new(int status, const struct http_header *headers,
-                                size_t n_headers, struct span body) {
+struct http_page *http_page_new(int status, const struct http_header *headers, size_t n_headers,
+                                struct span body) {
         char length[24];
         bool bodiless = status == 204 || status == 304;
         size_t bytes = (n_headers + 1) * sizeof(struct http_header) + body.len + sizeof length + 16;
@@ -39,14 +39,14 @@ struct http_page *http_page_new(int status, const struct http_header *headers,
         p->n_sent = n_headers;
         char *at = (char *)&p->headers[n_headers + 1];
         for (size_t i = 0; i < n_headers; i++)
-                p->headers[i] = (struct http_header){ .name = page_put(&at, headers[i].name),
-                                                      .value = page_put(&at, headers[i].value),
-                                                      .id = headers[i].id };
+                p->headers[i] = (struct http_header){.name = page_put(&at, headers[i].name),
+                                                     .value = page_put(&at, headers[i].value),
+                                                     .id = headers[i].id};
         if (!bodiless) {
                 int n = snprintf(length, sizeof length, "%zu", body.len);
                 p->headers[p->n_sent++] = (struct http_header){
                         .name = page_put(&at, SPAN("content-length")),
-                        .value = page_put(&at, (struct span){ length, (size_t)n }),
+                        .value = page_put(&at, (struct span){length, (size_t)n}),
                         .id = HTTP_FIELD_CONTENT_LENGTH,
                 };
         }

@@ -17,8 +17,8 @@ struct http_page;
 
 /* Copies everything. `content-length` is added by the session, so it must not
  * be in `headers`; a 204 or 304 has no body. NULL when out of memory. */
-struct http_page *http_page_new(int status, const struct http_header *headers,
-                                size_t n_headers, struct span body);
+struct http_page *http_page_new(int status, const struct http_header *headers, size_t n_headers,
+                                struct span body);
 void http_page_take(struct http_page *p);
 void http_page_free(struct http_page **p);
 

@@ -33,8 +33,7 @@ static void on_empty(struct http_hub *h) {
                 on_drained(h->conf.owner);
 }
 
-int http_server_new(struct loop *l, const struct http_server_conf *conf,
-                    struct http_server **out) {
+int http_server_new(struct loop *l, const struct http_server_conf *conf, struct http_server **out) {
         struct http_server *s = calloc(1, sizeof *s);
         *out = NULL;
         if (!s)

@@ -29,21 +29,21 @@ struct http_server;
 struct http_exchange;
 
 struct http_server_limits {
-        uint32_t connections;            /* open at once; further ones are closed */
-        uint32_t handshakes;             /* in progress at once; then accept pauses */
+        uint32_t connections; /* open at once; further ones are closed */
+        uint32_t handshakes;  /* in progress at once; then accept pauses */
         uint32_t accepts_per_turn;
-        uint32_t streams;                /* concurrent, a connection; <= 100 */
-        uint32_t requests_per_connection; /* then a graceful GOAWAY */
-        uint32_t header_fields;          /* crumbs counted one by one */
-        uint32_t header_bytes;           /* name + value + 32 each */
-        uint32_t queued_bytes;           /* output a connection before it is not read */
+        uint32_t streams;                    /* concurrent, a connection; <= 100 */
+        uint32_t requests_per_connection;    /* then a graceful GOAWAY */
+        uint32_t header_fields;              /* crumbs counted one by one */
+        uint32_t header_bytes;               /* name + value + 32 each */
+        uint32_t queued_bytes;               /* output a connection before it is not read */
         uint32_t glitch_burst, glitch_per_s; /* weighted odd frames */
         uint32_t reset_burst, reset_per_s;   /* unfinished streams reset, either side */
-        int64_t handshake_ms;            /* accept to Finished */
-        int64_t header_ms;               /* first byte of a head to its end */
-        int64_t body_ms;                 /* head to the end of the body */
-        int64_t stall_ms;                /* output without progress */
-        int64_t idle_ms;                 /* no open exchange */
+        int64_t handshake_ms;                /* accept to Finished */
+        int64_t header_ms;                   /* first byte of a head to its end */
+        int64_t body_ms;                     /* head to the end of the body */
+        int64_t stall_ms;                    /* output without progress */
+        int64_t idle_ms;                     /* no open exchange */
 };
 
 struct http_server_conf {
@@ -73,12 +73,12 @@ struct http_exchange_events {
 
 struct http_exchange {
         struct http_request request;
-        struct span body;     /* whole body after HTTP_BODY_DONE, else empty */
+        struct span body; /* whole body after HTTP_BODY_DONE, else empty */
         const struct sockaddr_storage *peer;
         bool is_tls;
         const struct http_exchange_events *events; /* the handler's; may be NULL
                                                       when it answers at once */
-        void *user;           /* the handler's */
+        void *user;                                /* the handler's */
         struct loop *loop;
 };
 
@@ -98,8 +98,7 @@ void http_server_free(struct http_server **s);
 /* "127.0.0.1:8443", "[::1]:0". Port 0 takes a free one. `reuse_port` lets every
  * worker listen on the same address. < 0: -errno of bind or listen, -EINVAL for
  * a bad address. */
-NET_MUST int http_server_listen(struct http_server *s, const char *address,
-                                bool reuse_port);
+NET_MUST int http_server_listen(struct http_server *s, const char *address, bool reuse_port);
 /* The port of the i-th listener, in host order. */
 uint16_t http_server_port(const struct http_server *s, size_t i);
 
@@ -124,16 +123,15 @@ void http_answer_page(struct http_exchange *x, struct http_page *page);
 /* The whole answer; everything is copied. content-length is added, `date` is
  * not: a recipient that needs one takes the time of arrival (RFC 9110, 6.6.1).
  * A field with control characters in its value is left out. */
-void http_answer(struct http_exchange *x, int status,
-                 const struct http_header *headers, size_t n, struct span body);
+void http_answer(struct http_exchange *x, int status, const struct http_header *headers, size_t n,
+                 struct span body);
 
 /* A streamed answer: head, then data until `end`. `content_length` -1 when
  * unknown. http_answer_data() copies and returns the bytes now queued for this
  * exchange; above HTTP_ANSWER_QUEUE stop until on_drain. */
 #define HTTP_ANSWER_QUEUE ((size_t)65536)
-void http_answer_start(struct http_exchange *x, int status,
-                       const struct http_header *headers, size_t n,
-                       int64_t content_length);
+void http_answer_start(struct http_exchange *x, int status, const struct http_header *headers,
+                       size_t n, int64_t content_length);
 size_t http_answer_data(struct http_exchange *x, struct span data, bool end);
 /* Breaks a started answer off (RST_STREAM, or the HTTP/1.1 connection). */
 void http_answer_abort(struct http_exchange *x);

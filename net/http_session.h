@@ -45,30 +45,30 @@ struct http_stream {
         struct http_stream *next_event;
         struct arena arena; /* of this struct, the head, the exchange */
         struct http_head head;
-        void *user;         /* the connection's */
+        void *user; /* the connection's */
         int32_t id;
-        uint32_t stored;    /* its share of the session's stored_bytes */
-        unsigned events;    /* enum http_stream_event or'ed, not yet shown */
-        bool queued;        /* among the session's events */
+        uint32_t stored; /* its share of the session's stored_bytes */
+        unsigned events; /* enum http_stream_event or'ed, not yet shown */
+        bool queued;     /* among the session's events */
         bool held;
-        bool closed;        /* the session is done with it */
-        bool head_seen;     /* shown to the connection */
-        bool received_end;  /* the request is complete */
-        bool answered;      /* the answer's head was given */
-        bool sent_end;      /* its last byte was pulled */
-        bool discard_body;  /* nobody wants the body: drop what comes */
-        bool is_head;       /* no body in the answer */
+        bool closed;       /* the session is done with it */
+        bool head_seen;    /* shown to the connection */
+        bool received_end; /* the request is complete */
+        bool answered;     /* the answer's head was given */
+        bool sent_end;     /* its last byte was pulled */
+        bool discard_body; /* nobody wants the body: drop what comes */
+        bool is_head;      /* no body in the answer */
         bool want_drain;
         /* the request's body */
-        struct buf body;    /* ceiling: a window, until the connection sets it */
-        bool body_lost;     /* it did not fit or there was no memory */
-        size_t unconsumed;  /* bytes of the body not yet given back as window */
+        struct buf body;   /* ceiling: a window, until the connection sets it */
+        bool body_lost;    /* it did not fit or there was no memory */
+        size_t unconsumed; /* bytes of the body not yet given back as window */
         /* the answer's body: `fixed`, then `out` */
         struct http_page *page; /* a reference, or NULL */
         struct span fixed;
         size_t fixed_at;
         struct buf out;
-        bool out_end;       /* nothing will be added */
+        bool out_end; /* nothing will be added */
         /* progress, the connection's */
         int64_t head_at_ms;
         int64_t sent_end_at_ms; /* the session's */
@@ -82,7 +82,7 @@ struct http_answer {
         int status;
         const struct http_header *headers;
         size_t n;
-        bool has_body;      /* more than the head will follow */
+        bool has_body;        /* more than the head will follow */
         bool is_length_known; /* `headers` has content-length, or needs none */
 };
 
@@ -138,7 +138,7 @@ struct http_session {
         int64_t head_since_ms; /* a head (or the preface) is half received; 0: none */
         int64_t ack_since_ms;  /* our SETTINGS are not acknowledged; 0: they are */
         enum http_session_why why;
-        bool is_full;          /* wants no bytes now */
+        bool is_full; /* wants no bytes now */
 };
 
 /* Header bytes kept for all streams of a connection. */

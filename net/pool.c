@@ -7,8 +7,8 @@
  *
  * Pieces never used are handed out in order of address, so that pages nobody
  * touched cost nothing. Empty slabs give their pages back to the system when
- * pool_trim() finds that a whole interval did without them. Under AddressSanitizer every piece is malloc's
- * own, or it could not see a use after free. */
+ * pool_trim() finds that a whole interval did without them. Under AddressSanitizer every piece is
+ * malloc's own, or it could not see a use after free. */
 #include "net/pool.h"
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@
 #define PAGE_BYTES ((size_t)4096)
 #define SPARE_SLABS 16 /* kept in any case */
 
-static const uint16_t class_bytes[] = { 32,   48,   64,   96,   128,  192,  256,  384,  512,
-                                        768,  1024, 1536, 2032, 3104, 4080, 8176, 20480 };
+static const uint16_t class_bytes[] = {32,  48,   64,   96,   128,  192,  256,  384,  512,
+                                       768, 1024, 1536, 2032, 3104, 4080, 8176, 20480};
 #define CLASS_COUNT NET_COUNT_OF(class_bytes)
 #define CLASS_PAGES (CLASS_COUNT - 1)
 #define CLASS_SINGLE CLASS_COUNT /* a mapping of its own */
@@ -46,7 +46,7 @@ struct slab {
         struct piece *given;      /* pieces given back */
         uint32_t fresh;           /* offset of the first piece never used */
         uint16_t used;
-        uint16_t class;
+        uint16_t kind;
         bool listed;
         size_t mapping; /* bytes of a single's mapping */
 };
@@ -59,13 +59,13 @@ struct region {
 
 struct pool {
         struct slab *with_room[CLASS_COUNT];
-        struct slab *empty;     /* by `next` */
-        struct slab *bare;      /* the same, their pages given back */
+        struct slab *empty; /* by `next` */
+        struct slab *bare;  /* the same, their pages given back */
         size_t n_empty;
-        size_t least_empty;     /* of n_empty since the last trim */
+        size_t least_empty; /* of n_empty since the last trim */
         struct region *regions;
         size_t bytes;
-        size_t pieces;          /* taken, not given back */
+        size_t pieces; /* taken, not given back */
         uint8_t class_of[SMALL_MAX / 16 + 1];
 };
 
@@ -82,11 +82,11 @@ struct pool *pool_new(void) {
         struct pool *p = calloc(1, sizeof *p);
         if (!p)
                 return NULL;
-        uint8_t class = 0;
+        uint8_t kind = 0;
         for (size_t i = 0; i < sizeof p->class_of; i++) {
-                while (class_bytes[class] < i * 16)
-                        class++;
-                p->class_of[i] = class;
+                while (class_bytes[kind] < i * 16)
+                        kind++;
+                p->class_of[i] = kind;
         }
         return p;
 }
@@ -123,16 +123,16 @@ static bool region_add(struct pool *p) {
         return true;
 }
 
-static uint32_t slab_first(size_t class) {
-        return class == CLASS_PAGES ? (uint32_t)PAGE_BYTES : 64;
+static uint32_t slab_first(size_t kind) {
+        return kind == CLASS_PAGES ? (uint32_t)PAGE_BYTES : 64;
 }
 
 static void room_join(struct pool *p, struct slab *s) {
         s->prev = NULL;
-        s->next = p->with_room[s->class];
+        s->next = p->with_room[s->kind];
         if (s->next)
                 s->next->prev = s;
-        p->with_room[s->class] = s;
+        p->with_room[s->kind] = s;
         s->listed = true;
 }
 
@@ -140,13 +140,13 @@ static void room_leave(struct pool *p, struct slab *s) {
         if (s->prev)
                 s->prev->next = s->next;
         else
-                p->with_room[s->class] = s->next;
+                p->with_room[s->kind] = s->next;
         if (s->next)
                 s->next->prev = s->prev;
         s->listed = false;
 }
 
-static struct slab *slab_open(struct pool *p, size_t class) {
+static struct slab *slab_open(struct pool *p, size_t kind) {
         if (!p->empty && !p->bare && !region_add(p))
                 return NULL;
         struct slab *s = p->empty;
@@ -158,7 +158,7 @@ static struct slab *slab_open(struct pool *p, size_t class) {
                 s = p->bare;
                 p->bare = s->next;
         }
-        *s = (struct slab){ .fresh = slab_first(class), .class = (uint16_t)class };
+        *s = (struct slab){.fresh = slab_first(kind), .kind = (uint16_t)kind};
         p->bytes += SLAB_BYTES;
         room_join(p, s);
         return s;
@@ -196,7 +196,7 @@ static void *single_take(struct pool *p, size_t n) {
         if (at != (char *)map)
                 (void)munmap(map, (size_t)(at - (char *)map));
         bytes -= (size_t)(at - (char *)map);
-        *s = (struct slab){ .class = CLASS_SINGLE, .mapping = bytes };
+        *s = (struct slab){.kind = CLASS_SINGLE, .mapping = bytes};
         p->bytes += bytes;
         return at + PAGE_BYTES;
 }
@@ -216,19 +216,19 @@ static void *piece_take(struct pool *p, size_t n) {
                 return malloc(n ? n : 1);
         if (n > class_bytes[CLASS_PAGES])
                 return single_take(p, n);
-        size_t class = class_for(p, n);
-        struct slab *s = p->with_room[class];
-        if (!s && !(s = slab_open(p, class)))
+        size_t kind = class_for(p, n);
+        struct slab *s = p->with_room[kind];
+        if (!s && !(s = slab_open(p, kind)))
                 return NULL;
         void *piece = s->given;
         if (piece) {
                 s->given = s->given->next;
         } else {
                 piece = (char *)s + s->fresh;
-                s->fresh += class_bytes[class];
+                s->fresh += class_bytes[kind];
         }
         s->used++;
-        if (!s->given && s->fresh + class_bytes[class] > SLAB_BYTES)
+        if (!s->given && s->fresh + class_bytes[kind] > SLAB_BYTES)
                 room_leave(p, s);
         return piece;
 }
@@ -256,7 +256,7 @@ void pool_give(struct pool *p, void *piece) {
                 return;
         }
         struct slab *s = slab_of(piece);
-        if (s->class == CLASS_SINGLE) {
+        if (s->kind == CLASS_SINGLE) {
                 p->bytes -= s->mapping;
                 (void)munmap(s, s->mapping);
                 return;
@@ -277,7 +277,7 @@ void *pool_resize(struct pool *p, void *piece, size_t n) {
         if (POOL_IS_MALLOC)
                 return realloc(piece, n ? n : 1);
         struct slab *s = slab_of(piece);
-        size_t has = s->class == CLASS_SINGLE ? s->mapping - PAGE_BYTES : class_bytes[s->class];
+        size_t has = s->kind == CLASS_SINGLE ? s->mapping - PAGE_BYTES : class_bytes[s->kind];
         if (n <= has)
                 return piece;
         void *fresh = pool_take(p, n);
@@ -302,7 +302,7 @@ struct arena_block {
 #define ARENA_BLOCK 4080
 
 void arena_init(struct arena *a, struct pool *p) {
-        *a = (struct arena){ .pool = p };
+        *a = (struct arena){.pool = p};
 }
 
 void arena_fini(struct arena *a) {
@@ -339,5 +339,5 @@ struct span arena_copy(struct arena *a, struct span from) {
         char *to = arena_take(a, from.len ? from.len : 1);
         if (to && from.len > 0)
                 memcpy(to, from.p, from.len);
-        return (struct span){ to, to ? from.len : 0 };
+        return (struct span){to, to ? from.len : 0};
 }

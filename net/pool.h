@@ -41,7 +41,7 @@ struct arena_block;
 struct arena {
         struct pool *pool;
         struct arena_block *blocks;
-        char *at;     /* free bytes of the newest block */
+        char *at; /* free bytes of the newest block */
         size_t room;
         size_t bytes; /* handed out */
 };

@@ -38,9 +38,9 @@ struct tls_context {
         unsigned alpn; /* enum tls_alpn or'ed */
         bool resume;
         EVP_CIPHER *ticket_cipher;
-        pthread_mutex_t lock;        /* guards what follows */
+        pthread_mutex_t lock;         /* guards what follows */
         struct ticket_key tickets[2]; /* the one in use, the one before */
-        SSL_SESSION *last_session;   /* client: the last ticket */
+        SSL_SESSION *last_session;    /* client: the last ticket */
 };
 
 struct tls {
@@ -99,8 +99,8 @@ static bool ticket_key_find(struct tls_context *c, bool seal, const unsigned cha
         return found;
 }
 
-static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
-                         EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal) {
+static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                         EVP_MAC_CTX *mac, int seal) {
         struct tls_context *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
         struct ticket_key key;
         bool is_old;
@@ -117,7 +117,7 @@ static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
         }
         OSSL_PARAM params[] = {
                 OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac, sizeof key.mac),
-                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){ "SHA256" }, 0),
+                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
                 OSSL_PARAM_construct_end(),
         };
         if (EVP_CipherInit_ex2(cipher, c->ticket_cipher, key.aes, iv, seal, NULL) != 1 ||
@@ -133,8 +133,8 @@ static const struct {
         enum tls_alpn bit;
         struct span name;
 } alpn_names[] = {
-        { TLS_ALPN_H2, { "h2", 2 } },
-        { TLS_ALPN_HTTP11, { "http/1.1", 8 } },
+        {TLS_ALPN_H2, {"h2", 2}},
+        {TLS_ALPN_HTTP11, {"http/1.1", 8}},
 };
 
 static bool alpn_find(const unsigned char *list, unsigned len, struct span name,
@@ -155,7 +155,8 @@ static int on_alpn_select(SSL *ssl, const unsigned char **out, unsigned char *ou
         const struct tls_context *c = arg;
         (void)ssl;
         for (size_t i = 0; i < NET_COUNT_OF(alpn_names); i++) {
-                if ((c->alpn & alpn_names[i].bit) && alpn_find(list, len, alpn_names[i].name, out)) {
+                if ((c->alpn & alpn_names[i].bit) &&
+                    alpn_find(list, len, alpn_names[i].name, out)) {
                         *out_len = (unsigned char)alpn_names[i].name.len;
                         return SSL_TLSEXT_ERR_OK;
                 }
@@ -178,8 +179,8 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg) {
         return SSL_CLIENT_HELLO_SUCCESS;
 }
 
-static void on_message(int is_write, int version, int type, const void *data, size_t len,
-                       SSL *ssl, void *arg) {
+static void on_message(int is_write, int version, int type, const void *data, size_t len, SSL *ssl,
+                       void *arg) {
         (void)version;
         (void)arg;
         if (is_write || type != SSL3_RT_HANDSHAKE || len == 0 ||
@@ -259,7 +260,8 @@ static int server_keys_load(SSL_CTX *ctx, const struct tls_server_conf *conf, ch
                             size_t why_len) {
         SSL_CTX_set_default_passwd_cb(ctx, on_passphrase);
         if (SSL_CTX_use_certificate_chain_file(ctx, conf->certificate_file) != 1)
-                return fail_why(why, why_len, "cannot use certificate file", conf->certificate_file);
+                return fail_why(why, why_len, "cannot use certificate file",
+                                conf->certificate_file);
         if (SSL_CTX_use_PrivateKey_file(ctx, conf->key_file, SSL_FILETYPE_PEM) != 1)
                 return fail_why(why, why_len, "cannot use key file", conf->key_file);
         if (SSL_CTX_check_private_key(ctx) != 1)
@@ -270,8 +272,7 @@ static int server_keys_load(SSL_CTX *ctx, const struct tls_server_conf *conf, ch
 static int server_setup(struct tls_context *c) {
         SSL_CTX *ctx = c->ssl_ctx;
         if (SSL_CTX_set_cipher_list(ctx, CIPHERS_TLS12) != 1 ||
-            SSL_CTX_set1_groups_list(ctx, GROUPS) != 1 ||
-            SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
+            SSL_CTX_set1_groups_list(ctx, GROUPS) != 1 || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
             SSL_CTX_set_max_early_data(ctx, 0) != 1 ||
             SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"sluice", 6) != 1 ||
             SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket_key) != 1)
@@ -441,7 +442,7 @@ unsigned tls_alpn(const struct tls *t) {
         const unsigned char *name;
         unsigned len;
         SSL_get0_alpn_selected(t->ssl, &name, &len);
-        struct span got = { (const char *)name, len };
+        struct span got = {(const char *)name, len};
         for (size_t i = 0; len > 0 && i < NET_COUNT_OF(alpn_names); i++) {
                 if (span_eq(got, alpn_names[i].name))
                         return alpn_names[i].bit;

@@ -48,10 +48,10 @@ struct tls_client_conf {
 };
 
 /* On failure fills `why` with one line fit for an operator. */
-NET_MUST int tls_server_new(const struct tls_server_conf *conf,
-                            struct tls_context **out, char *why, size_t why_len);
-NET_MUST int tls_client_new(const struct tls_client_conf *conf,
-                            struct tls_context **out, char *why, size_t why_len);
+NET_MUST int tls_server_new(const struct tls_server_conf *conf, struct tls_context **out, char *why,
+                            size_t why_len);
+NET_MUST int tls_client_new(const struct tls_client_conf *conf, struct tls_context **out, char *why,
+                            size_t why_len);
 void tls_context_take(struct tls_context *c);
 void tls_context_free(struct tls_context **c);
 /* Replaces the ticket keys by fresh ones, keeping the last for decryption. */

@@ -23,7 +23,7 @@ void peer_open(struct peer *p) {
         assert_non_null(p->pool);
         p->conf = (struct http_session_conf){
                 .pool = p->pool,
-                .head = { .fields = 100, .bytes = 16384 },
+                .head = {.fields = 100, .bytes = 16384},
                 .streams = 100,
                 .glitch_burst = 1000,
                 .glitch_per_s = 10,
@@ -31,7 +31,7 @@ void peer_open(struct peer *p) {
                 .reset_per_s = 20,
                 .is_tls = true,
         };
-        const struct http_header headers[] = { { SPAN("content-type"), SPAN("text/plain"), 0 } };
+        const struct http_header headers[] = {{SPAN("content-type"), SPAN("text/plain"), 0}};
         p->page = http_page_new(200, headers, 1, SPAN("hello"));
         p->session = h2_server_new(&p->conf, 1000);
         assert_non_null(p->session);
@@ -81,7 +81,7 @@ static void put_block(struct peer *p, int32_t stream, struct span block, bool en
                 size_t n = block.len < 16384 ? block.len : 16384;
                 bool last = n == block.len;
                 frame_put(&p->to, type, flags | (last ? FRAME_END_HEADERS : 0u), stream,
-                          (struct span){ block.p, n });
+                          (struct span){block.p, n});
                 block.p += n;
                 block.len -= n;
                 type = FRAME_CONTINUATION;
@@ -94,26 +94,26 @@ void peer_fields(struct peer *p, int32_t stream, const struct peer_field *fields
         size_t n = 0;
         for (; fields->name; fields++)
                 n += put_field(block + n, fields->name, fields->value);
-        put_block(p, stream, (struct span){ block, n }, end);
+        put_block(p, stream, (struct span){block, n}, end);
 }
 
-void peer_request(struct peer *p, int32_t stream, const char *path,
-                  const struct peer_field *more, bool end) {
+void peer_request(struct peer *p, int32_t stream, const char *path, const struct peer_field *more,
+                  bool end) {
         struct peer_field fields[256] = {
-                { ":method", end ? "GET" : "POST" },
-                { ":scheme", "https" },
-                { ":authority", "a.test" },
-                { ":path", path },
+                {":method", end ? "GET" : "POST"},
+                {":scheme", "https"},
+                {":authority", "a.test"},
+                {":path", path},
         };
         size_t n = 4;
         for (; more && more->name; more++)
                 fields[n++] = *more;
-        fields[n] = (struct peer_field){ NULL, NULL };
+        fields[n] = (struct peer_field){NULL, NULL};
         peer_fields(p, stream, fields, end);
 }
 
 void peer_answer(struct peer *p, struct http_stream *st) {
-        struct http_answer a = { .status = 200, .is_length_known = true };
+        struct http_answer a = {.status = 200, .is_length_known = true};
         a.headers = http_page_sent_headers(p->page, &a.n);
         a.has_body = !st->is_head;
         if (a.has_body)
@@ -184,7 +184,7 @@ void peer_turn(struct peer *p) {
                                           sizeof p->from.data - p->from.len);
                 p->from.len += n;
         } while (n > 0 || p->session->first_event);
-        struct span bytes = { p->from.data, p->from.len };
+        struct span bytes = {p->from.data, p->from.len};
         struct frame f;
         while (frame_take(&bytes, &f))
                 frame_seen(p, &f);

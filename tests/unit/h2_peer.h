@@ -29,14 +29,14 @@ struct peer {
         /* what the server's side saw */
         struct http_stream *held[PEER_HELD_MAX];
         size_t n_held;
-        unsigned shown;     /* heads */
+        unsigned shown; /* heads */
         unsigned gone;
-        unsigned bodies;    /* BODY events */
-        int outcome;        /* of the last head */
-        int fed;            /* what the last feed returned */
+        unsigned bodies; /* BODY events */
+        int outcome;     /* of the last head */
+        int fed;         /* what the last feed returned */
         /* what the client's side saw, from the start */
         unsigned seen[PEER_TYPES];
-        unsigned ended;     /* frames with END_STREAM */
+        unsigned ended; /* frames with END_STREAM */
         uint32_t rst_code, goaway_code;
         int32_t goaway_last;
         size_t data_bytes;
@@ -54,8 +54,8 @@ void peer_close(struct peer *p);
 
 /* Writes a head with pseudo-fields for GET (or POST, for `end` false) of
  * `path`, and further fields up to one without a name; NULL is none. */
-void peer_request(struct peer *p, int32_t stream, const char *path,
-                  const struct peer_field *more, bool end);
+void peer_request(struct peer *p, int32_t stream, const char *path, const struct peer_field *more,
+                  bool end);
 /* Any fields at all, in any order. */
 void peer_fields(struct peer *p, int32_t stream, const struct peer_field *fields, bool end);
 

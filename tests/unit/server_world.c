@@ -50,7 +50,7 @@ static void on_drain(struct http_exchange *x) {
         while (queued < HTTP_ANSWER_QUEUE) {
                 size_t n = j->left < sizeof blob ? j->left : sizeof blob;
                 j->left -= n;
-                queued = http_answer_data(x, (struct span){ blob, n }, j->left == 0);
+                queued = http_answer_data(x, (struct span){blob, n}, j->left == 0);
                 if (j->left == 0)
                         return;
         }
@@ -63,7 +63,7 @@ static const struct http_exchange_events job_events = {
 };
 
 static void on_timer(struct loop_timer *t) {
-        static const char *const words[] = { "one", "two", "three" };
+        static const char *const words[] = {"one", "two", "three"};
         struct job *j = NET_CONTAINER_OF(t, struct job, timer);
         int at = j->said++;
         if (at < 2)
@@ -79,7 +79,7 @@ static void name_fields(struct http_exchange *x) {
                 n += (size_t)snprintf(text + n, sizeof text - n, "[%.*s=%.*s]", (int)h->name.len,
                                       h->name.p, (int)h->value.len, h->value.p);
         }
-        http_answer(x, 200, NULL, 0, (struct span){ text, n });
+        http_answer(x, 200, NULL, 0, (struct span){text, n});
 }
 
 static void on_request(void *owner, struct http_exchange *x) {
@@ -87,7 +87,7 @@ static void on_request(void *owner, struct http_exchange *x) {
         struct span path = x->request.path;
         struct job *j = http_exchange_alloc(x, sizeof *j);
         atomic_fetch_add(&w->requests, 1);
-        *j = (struct job){ .x = x, .w = w, .left = WORLD_BIG };
+        *j = (struct job){.x = x, .w = w, .left = WORLD_BIG};
         x->user = j;
         x->events = &job_events;
         loop_timer_init(x->loop, &j->timer, on_timer);
@@ -137,30 +137,30 @@ void world_init(struct world *w) {
         w->conf = (struct http_server_conf){
                 .http11 = true,
                 .keep_unknown = true,
-                .limits = { .connections = 1000,
-                            .handshakes = 100,
-                            .accepts_per_turn = 50,
-                            .streams = 100,
-                            .requests_per_connection = 100000,
-                            .header_fields = 100,
-                            .header_bytes = 16384,
-                            .queued_bytes = 65536,
-                            .glitch_burst = 1000,
-                            .glitch_per_s = 10,
-                            .reset_burst = 100,
-                            .reset_per_s = 20,
-                            .handshake_ms = 5000,
-                            .header_ms = 5000,
-                            .body_ms = 10000,
-                            .stall_ms = 10000,
-                            .idle_ms = 150000 },
+                .limits = {.connections = 1000,
+                           .handshakes = 100,
+                           .accepts_per_turn = 50,
+                           .streams = 100,
+                           .requests_per_connection = 100000,
+                           .header_fields = 100,
+                           .header_bytes = 16384,
+                           .queued_bytes = 65536,
+                           .glitch_burst = 1000,
+                           .glitch_per_s = 10,
+                           .reset_burst = 100,
+                           .reset_per_s = 20,
+                           .handshake_ms = 5000,
+                           .header_ms = 5000,
+                           .body_ms = 10000,
+                           .stall_ms = 10000,
+                           .idle_ms = 150000},
                 .on_request = on_request,
                 .owner = w,
         };
 }
 
 void world_start(struct world *w) {
-        const struct http_header headers[] = { { SPAN("content-type"), SPAN("text/plain"), 0 } };
+        const struct http_header headers[] = {{SPAN("content-type"), SPAN("text/plain"), 0}};
         w->loop = loop_new();
         assert_non_null(w->loop);
         w->page = http_page_new(200, headers, 1, SPAN("hello"));
@@ -198,10 +198,10 @@ void world_wait(const atomic_uint *counter, unsigned value) {
 /* ---- clients ---- */
 
 int client_open(const struct world *w) {
-        struct sockaddr_in to = { .sin_family = AF_INET,
-                                  .sin_port = htons(w->port),
-                                  .sin_addr = { htonl(INADDR_LOOPBACK) } };
-        struct timeval patience = { .tv_sec = 10 };
+        struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons(w->port),
+                                 .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        struct timeval patience = {.tv_sec = 10};
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_true(fd >= 0);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -49,8 +49,7 @@ static void test_settings_come_first_and_are_acknowledged(void **state) {
 static void test_a_request_is_shown_with_its_fields(void **state) {
         (void)state;
         const struct peer_field more[] = {
-                { "accept", "text/html" }, { "x-unknown", "1" }, { "x_account", "me" }, { NULL, NULL }
-        };
+                {"accept", "text/html"}, {"x-unknown", "1"}, {"x_account", "me"}, {NULL, NULL}};
         peer->mode = PEER_HOLD;
         peer_request(peer, 1, "/a?b=c", more, true);
         peer_turn(peer);
@@ -82,9 +81,11 @@ static void test_bytes_may_come_one_by_one(void **state) {
 
 static void test_head_is_answered_without_a_body(void **state) {
         (void)state;
-        const struct peer_field head[] = { { ":method", "HEAD" }, { ":scheme", "https" },
-                                           { ":authority", "a" },  { ":path", "/" },
-                                           { NULL, NULL } };
+        const struct peer_field head[] = {{":method", "HEAD"},
+                                          {":scheme", "https"},
+                                          {":authority", "a"},
+                                          {":path", "/"},
+                                          {NULL, NULL}};
         peer_fields(peer, 1, head, true);
         peer_turn(peer);
         assert_int_equal(peer->seen[FRAME_HEADERS], 1);
@@ -120,13 +121,13 @@ static void test_a_reset_of_a_held_stream_is_told(void **state) {
 static void test_a_malformed_field_costs_the_stream_alone(void **state) {
         (void)state;
         static const struct peer_field bad[][2] = {
-                { { "Upper", "1" }, { NULL, NULL } },
-                { { "a", "b\r\nc: d" }, { NULL, NULL } },
-                { { "a", "\x01" }, { NULL, NULL } },
-                { { "transfer-encoding", "chunked" }, { NULL, NULL } },
-                { { "connection", "close" }, { NULL, NULL } },
-                { { "content-length", "+5" }, { NULL, NULL } },
-                { { "", "x" }, { NULL, NULL } },
+                {{"Upper", "1"}, {NULL, NULL}},
+                {{"a", "b\r\nc: d"}, {NULL, NULL}},
+                {{"a", "\x01"}, {NULL, NULL}},
+                {{"transfer-encoding", "chunked"}, {NULL, NULL}},
+                {{"connection", "close"}, {NULL, NULL}},
+                {{"content-length", "+5"}, {NULL, NULL}},
+                {{"", "x"}, {NULL, NULL}},
         };
         int32_t id = 1;
         for (size_t i = 0; i < NET_COUNT_OF(bad); i++, id += 2) {
@@ -147,9 +148,9 @@ static void test_ninety_crumbs_become_one_cookie(void **state) {
         (void)state;
         struct peer_field more[92];
         for (size_t i = 0; i < 90; i++)
-                more[i] = (struct peer_field){ "cookie", "ab=cd" };
-        more[90] = (struct peer_field){ "accept", "*/*" };
-        more[91] = (struct peer_field){ NULL, NULL };
+                more[i] = (struct peer_field){"cookie", "ab=cd"};
+        more[90] = (struct peer_field){"accept", "*/*"};
+        more[91] = (struct peer_field){NULL, NULL};
         peer->mode = PEER_HOLD;
         peer_request(peer, 1, "/", more, true);
         peer_turn(peer);
@@ -165,8 +166,8 @@ static void test_too_many_crumbs_are_too_large_and_the_next_is_fine(void **state
         (void)state;
         struct peer_field more[102];
         for (size_t i = 0; i < 101; i++)
-                more[i] = (struct peer_field){ "cookie", "a" };
-        more[101] = (struct peer_field){ NULL, NULL };
+                more[i] = (struct peer_field){"cookie", "a"};
+        more[101] = (struct peer_field){NULL, NULL};
         peer_request(peer, 1, "/", more, true);
         peer_turn(peer);
         assert_int_equal(peer->outcome, HTTP_HEAD_TOO_LARGE);
@@ -179,7 +180,7 @@ static void test_too_many_bytes_are_too_large(void **state) {
         (void)state;
         static char value[16384];
         memset(value, 'v', sizeof value - 1);
-        const struct peer_field more[] = { { "accept", value }, { NULL, NULL } };
+        const struct peer_field more[] = {{"accept", value}, {NULL, NULL}};
         peer_request(peer, 1, "/", more, true);
         peer_turn(peer);
         assert_int_equal(peer->outcome, HTTP_HEAD_TOO_LARGE);
@@ -189,14 +190,17 @@ static void test_too_many_bytes_are_too_large(void **state) {
 static void test_a_header_bomb_stores_nothing(void **state) {
         (void)state;
         static char block[16000];
-        static const char start[] = "\x82\x87\x84\x01\x01" "a" /* GET, https, /, a */
-                                    "\x40\x06" "cookie\x01" "a";
+        static const char start[] = "\x82\x87\x84\x01\x01"
+                                    "a" /* GET, https, /, a */
+                                    "\x40\x06"
+                                    "cookie\x01"
+                                    "a";
         memcpy(block, start, sizeof start - 1);
         memset(block + sizeof start - 1, 0x80 | 62, sizeof block - sizeof start + 1);
         peer->mode = PEER_HOLD;
         for (int32_t id = 1; id < 100; id += 2)
                 frame_put(&peer->to, FRAME_HEADERS, FRAME_END_HEADERS | FRAME_END, id,
-                          (struct span){ block, id == 1 ? sizeof block : 4000 }),
+                          (struct span){block, id == 1 ? sizeof block : 4000}),
                         peer_turn(peer);
         assert_int_equal(peer->outcome, HTTP_HEAD_TOO_LARGE);
         assert_true(peer->session->stored_bytes < HTTP_SESSION_STORED_MAX);
@@ -207,7 +211,7 @@ static void test_heads_of_all_streams_share_a_budget(void **state) {
         (void)state;
         static char value[8000];
         memset(value, 'v', sizeof value - 1);
-        const struct peer_field more[] = { { "accept", value }, { NULL, NULL } };
+        const struct peer_field more[] = {{"accept", value}, {NULL, NULL}};
         peer->mode = PEER_HOLD;
         for (int32_t id = 1; id < 80; id += 2) {
                 peer_request(peer, id, "/", more, true);
@@ -273,19 +277,19 @@ static void overflow(int32_t id) {
 }
 
 static void upper_case(int32_t id) {
-        const struct peer_field bad[] = { { "Upper", "1" }, { NULL, NULL } };
+        const struct peer_field bad[] = {{"Upper", "1"}, {NULL, NULL}};
         peer_request(peer, id, "/a", bad, true);
 }
 
 static void wrong_length(int32_t id) {
-        const struct peer_field bad[] = { { "content-length", "5" }, { NULL, NULL } };
+        const struct peer_field bad[] = {{"content-length", "5"}, {NULL, NULL}};
         peer_request(peer, id, "/a", bad, false);
         frame_text(&peer->to, id, "longer than five", true);
 }
 
 static void test_making_the_server_reset_is_cut_off(void **state) {
         (void)state;
-        static void (*const ways[])(int32_t) = { overflow, upper_case, wrong_length };
+        static void (*const ways[])(int32_t) = {overflow, upper_case, wrong_length};
         for (size_t i = 0; i < NET_COUNT_OF(ways); i++) {
                 int32_t id = 1;
                 peer->mode = PEER_HOLD;
@@ -340,10 +344,10 @@ static void test_floods_of_odd_frames_are_cut_off(void **state) {
                 void (*put)(void);
                 int at_least, at_most;
         } floods[] = {
-                { put_ping, 1000, 1001 },        { put_settings, 100, 101 },
-                { put_priority, 1000, 1001 },    { put_tiny_window, 1000, 1001 },
-                { put_unknown, 1000, 1001 },     { put_goaway, 100, 101 },
-                { put_empty_data, 100, 101 },    { put_padding, 100, 101 },
+                {put_ping, 1000, 1001},     {put_settings, 100, 101},
+                {put_priority, 1000, 1001}, {put_tiny_window, 1000, 1001},
+                {put_unknown, 1000, 1001},  {put_goaway, 100, 101},
+                {put_empty_data, 100, 101}, {put_padding, 100, 101},
         };
         for (size_t i = 0; i < NET_COUNT_OF(floods); i++) {
                 int n = 0;
@@ -376,7 +380,7 @@ static void test_padding_that_outweighs_data_is_cut_off(void **state) {
         uint64_t sent = 0;
         while (peer->fed == 0 && sent < (uint64_t)16 << 20) {
                 frame_put(&peer->to, FRAME_DATA, FRAME_PADDED, 1,
-                          (struct span){ padded, sizeof padded });
+                          (struct span){padded, sizeof padded});
                 sent += peer->to.len;
                 peer_turn(peer);
                 if (peer->n_held == 1)
@@ -428,7 +432,7 @@ static void test_a_body_is_kept_and_its_window_given_back_on_demand(void **state
         peer->mode = PEER_HOLD;
         peer_request(peer, 1, "/a", NULL, false);
         for (int i = 0; i < 3; i++)
-                frame_put(&peer->to, FRAME_DATA, 0, 1, (struct span){ chunk, sizeof chunk });
+                frame_put(&peer->to, FRAME_DATA, 0, 1, (struct span){chunk, sizeof chunk});
         peer_turn(peer);
         struct http_stream *st = peer->held[0];
         assert_int_equal(buf_len(&st->body), 3 * sizeof chunk);
@@ -452,7 +456,7 @@ static void test_a_body_of_a_closed_stream_leaves_the_connection_open(void **sta
         for (int i = 0; i < 20; i++, id += 2) { /* five windows in all */
                 peer->session->now_ms += 1000;
                 peer_request(peer, id, "/a", NULL, false);
-                frame_put(&peer->to, FRAME_DATA, 0, id, (struct span){ chunk, sizeof chunk });
+                frame_put(&peer->to, FRAME_DATA, 0, id, (struct span){chunk, sizeof chunk});
                 peer_turn(peer);
                 frame_rst(&peer->to, id, 8);
                 peer_turn(peer);
@@ -469,7 +473,7 @@ static void test_a_streamed_answer_waits_for_data_and_window(void **state) {
         peer_request(peer, 1, "/a", NULL, true);
         peer_turn(peer);
         struct http_stream *st = peer->held[0];
-        struct http_answer a = { .status = 200, .has_body = true };
+        struct http_answer a = {.status = 200, .has_body = true};
         peer->session->ops->answer(st, &a);
         st->answered = true;
         peer_turn(peer);
@@ -500,7 +504,7 @@ static void test_an_end_without_more_data_ends_the_stream(void **state) {
         peer_request(peer, 1, "/a", NULL, true);
         peer_turn(peer);
         struct http_stream *st = peer->held[0];
-        struct http_answer a = { .status = 200, .has_body = true };
+        struct http_answer a = {.status = 200, .has_body = true};
         peer->session->ops->answer(st, &a);
         st->answered = true;
         assert_int_equal(buf_append(&st->out, "x", 1), 0);

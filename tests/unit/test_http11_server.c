@@ -164,20 +164,21 @@ static void test_bad_requests_get_a_problem_and_the_end(void **state) {
         static const struct {
                 const char *text, *status, *why;
         } rows[] = {
-                { "nonsense\r\n\r\n", "400", "no HTTP" },
-                { "GET /page HTTP/1.1\r\n\r\n", "400", "no host" },
-                { "GET /page HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "400", "two hosts" },
-                { "GET /a/../b HTTP/1.1\r\nHost: a\r\n\r\n", "400", "dot segment" },
-                { "GET /%2e%2e/b HTTP/1.1\r\nHost: a\r\n\r\n", "400", "escaped dots" },
-                { "GET http://a/page HTTP/1.1\r\nHost: a\r\n\r\n", "400", "absolute form" },
-                { "GET /page HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n", "400", "space before colon" },
-                { "GET /page HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", "400", "folded line" },
-                { "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
-                  "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", "both lengths" },
-                { "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx", "400", "signed" },
-                { "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-                  "400", "two lengths" },
-                { "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", "4", "CONNECT" },
+                {"nonsense\r\n\r\n", "400", "no HTTP"},
+                {"GET /page HTTP/1.1\r\n\r\n", "400", "no host"},
+                {"GET /page HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "400", "two hosts"},
+                {"GET /a/../b HTTP/1.1\r\nHost: a\r\n\r\n", "400", "dot segment"},
+                {"GET /%2e%2e/b HTTP/1.1\r\nHost: a\r\n\r\n", "400", "escaped dots"},
+                {"GET http://a/page HTTP/1.1\r\nHost: a\r\n\r\n", "400", "absolute form"},
+                {"GET /page HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n", "400", "space before colon"},
+                {"GET /page HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", "400", "folded line"},
+                {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                 "400", "both lengths"},
+                {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx", "400", "signed"},
+                {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+                 "400", "two lengths"},
+                {"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", "4", "CONNECT"},
         };
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
                 int fd = client_open(&world);

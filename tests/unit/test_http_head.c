@@ -13,7 +13,7 @@ static struct pool *pool;
 static struct arena arena;
 static struct http_head head;
 
-static const struct http_head_limits plain_limits = { .fields = 100, .bytes = 16384 };
+static const struct http_head_limits plain_limits = {.fields = 100, .bytes = 16384};
 
 static int setup(void **state) {
         (void)state;
@@ -39,42 +39,42 @@ static const struct {
         int outcome;
         const char *why;
 } targets[] = {
-        { "GET", "https", "a.test", NULL, "/", 0, "ordinary" },
-        { "GET", "https", "a.test:8443", NULL, "/a/b?c=d//../e", 0, "query is free" },
-        { "GET", "https", "[::1]:8443", NULL, "/", 0, "IPv6" },
-        { "GET", "https", NULL, "a.test", "/", 0, "Host alone" },
-        { "GET", "https", "A.test", "a.TEST", "/", 0, "same but for case" },
-        { "get", "https", "a.test", NULL, "/", 0, "the handler says 405" },
-        { "GET", "https", "a.test", "b.test", "/", 400, "two hosts" },
-        { "GET", "https", "a@b", NULL, "/", 400, "user information" },
-        { "GET", "https", "a,b", NULL, "/", 400, "list" },
-        { "GET", "https", "a b", NULL, "/", 400, "space" },
-        { "GET", "https", "a/b", NULL, "/", 400, "slash" },
-        { "GET", "https", "", NULL, "/", 400, "empty" },
-        { "GET", "https", NULL, NULL, "/", 400, "no host" },
-        { "GET", "http", "a", NULL, "/", 400, "scheme of the other port" },
-        { "GET", "javascript", "a", NULL, "/", 400, "odd scheme" },
-        { "GET", NULL, "a", NULL, "/", 400, "no scheme" },
-        { NULL, "https", "a", NULL, "/", 400, "no method" },
-        { "GET", "https", "a", NULL, NULL, 400, "no path" },
-        { "GET", "https", "a", NULL, "", 400, "empty path" },
-        { "GET", "https", "a", NULL, "a", 400, "no slash" },
-        { "GET", "https", "a", NULL, "//a", 400, "two slashes" },
-        { "GET", "https", "a", NULL, "/a/../b", 400, "dot segment" },
-        { "GET", "https", "a", NULL, "/a/.", 400, "dot segment at the end" },
-        { "GET", "https", "a", NULL, "/%2e%2e/a", 400, "escaped dots" },
-        { "GET", "https", "a", NULL, "/a%2fb", 400, "escaped slash" },
-        { "GET", "https", "a", NULL, "/a%5cb", 400, "escaped backslash" },
-        { "GET", "https", "a", NULL, "/a%00", 400, "escaped zero" },
-        { "GET", "https", "a", NULL, "/a%2", 400, "broken escape" },
-        { "GET", "https", "a", NULL, "/a\\b", 400, "backslash" },
-        { "GET", "https", "a", NULL, "/a#b", 400, "fragment" },
-        { "GET", "https", "a", NULL, "/a?b#c", 400, "fragment in the query" },
-        { "GET", "https", "a", NULL, "/a?\x80", 400, "high byte in the query" },
-        { "GET", "https", "a", NULL, "/\xc3\xa4", 400, "high bytes" },
-        { "GET", "https", "a", NULL, "/a b", 400, "space" },
-        { "GET", "https", "a", NULL, "/...", 0, "three dots are a name" },
-        { "CONNECT", NULL, "a:443", NULL, NULL, 405, "tunnel" },
+        {"GET", "https", "a.test", NULL, "/", 0, "ordinary"},
+        {"GET", "https", "a.test:8443", NULL, "/a/b?c=d//../e", 0, "query is free"},
+        {"GET", "https", "[::1]:8443", NULL, "/", 0, "IPv6"},
+        {"GET", "https", NULL, "a.test", "/", 0, "Host alone"},
+        {"GET", "https", "A.test", "a.TEST", "/", 0, "same but for case"},
+        {"get", "https", "a.test", NULL, "/", 0, "the handler says 405"},
+        {"GET", "https", "a.test", "b.test", "/", 400, "two hosts"},
+        {"GET", "https", "a@b", NULL, "/", 400, "user information"},
+        {"GET", "https", "a,b", NULL, "/", 400, "list"},
+        {"GET", "https", "a b", NULL, "/", 400, "space"},
+        {"GET", "https", "a/b", NULL, "/", 400, "slash"},
+        {"GET", "https", "", NULL, "/", 400, "empty"},
+        {"GET", "https", NULL, NULL, "/", 400, "no host"},
+        {"GET", "http", "a", NULL, "/", 400, "scheme of the other port"},
+        {"GET", "javascript", "a", NULL, "/", 400, "odd scheme"},
+        {"GET", NULL, "a", NULL, "/", 400, "no scheme"},
+        {NULL, "https", "a", NULL, "/", 400, "no method"},
+        {"GET", "https", "a", NULL, NULL, 400, "no path"},
+        {"GET", "https", "a", NULL, "", 400, "empty path"},
+        {"GET", "https", "a", NULL, "a", 400, "no slash"},
+        {"GET", "https", "a", NULL, "//a", 400, "two slashes"},
+        {"GET", "https", "a", NULL, "/a/../b", 400, "dot segment"},
+        {"GET", "https", "a", NULL, "/a/.", 400, "dot segment at the end"},
+        {"GET", "https", "a", NULL, "/%2e%2e/a", 400, "escaped dots"},
+        {"GET", "https", "a", NULL, "/a%2fb", 400, "escaped slash"},
+        {"GET", "https", "a", NULL, "/a%5cb", 400, "escaped backslash"},
+        {"GET", "https", "a", NULL, "/a%00", 400, "escaped zero"},
+        {"GET", "https", "a", NULL, "/a%2", 400, "broken escape"},
+        {"GET", "https", "a", NULL, "/a\\b", 400, "backslash"},
+        {"GET", "https", "a", NULL, "/a#b", 400, "fragment"},
+        {"GET", "https", "a", NULL, "/a?b#c", 400, "fragment in the query"},
+        {"GET", "https", "a", NULL, "/a?\x80", 400, "high byte in the query"},
+        {"GET", "https", "a", NULL, "/\xc3\xa4", 400, "high bytes"},
+        {"GET", "https", "a", NULL, "/a b", 400, "space"},
+        {"GET", "https", "a", NULL, "/...", 0, "three dots are a name"},
+        {"CONNECT", NULL, "a:443", NULL, NULL, 405, "tunnel"},
 };
 
 static void test_targets_are_judged(void **state) {
@@ -109,8 +109,8 @@ static void test_content_length_is_a_number_given_once(void **state) {
         static const struct {
                 const char *text;
                 int64_t length; /* -2: malformed */
-        } rows[] = { { "0", 0 },   { "17", 17 }, { "00017", 17 }, { "", -2 },
-                     { "-1", -2 }, { "+1", -2 }, { "1,1", -2 },   { "18446744073709551616", -2 } };
+        } rows[] = {{"0", 0},   {"17", 17}, {"00017", 17}, {"", -2},
+                    {"-1", -2}, {"+1", -2}, {"1,1", -2},   {"18446744073709551616", -2}};
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
                 http_head_init(&head);
                 add_pseudo();
@@ -181,7 +181,7 @@ static void test_a_doubled_pseudo_field_is_malformed(void **state) {
 
 static void test_what_is_over_budget_stores_nothing_more(void **state) {
         (void)state;
-        struct http_head_limits small = { .fields = 10, .bytes = 4000 };
+        struct http_head_limits small = {.fields = 10, .bytes = 4000};
         add_pseudo();
         for (int i = 0; i < 11; i++)
                 http_head_add(&head, &arena, &small, SPAN("cookie"), SPAN("a"));

@@ -61,7 +61,7 @@ static void h2_request(int32_t stream, const char *path, bool end) {
         int n = snprintf(block, sizeof block, "%c\x86\x01\x01%c\x04%c%s", end ? 0x82 : 0x83, 'a',
                          (int)strlen(path), path);
         frame_put(&out, FRAME_HEADERS, FRAME_END_HEADERS | (end ? FRAME_END : 0u), stream,
-                  (struct span){ block, (size_t)n });
+                  (struct span){block, (size_t)n});
 }
 
 /* The next frame of a type; false at the end of the connection. The payload
@@ -69,7 +69,7 @@ static void h2_request(int32_t stream, const char *path, bool end) {
 static bool h2_next(enum frame_type type, struct frame *f) {
         static char payload[262144];
         for (;;) {
-                struct span bytes = { h2.bytes, h2.len };
+                struct span bytes = {h2.bytes, h2.len};
                 bool is_whole = frame_take(&bytes, f);
                 if (is_whole) {
                         memcpy(payload, f->payload.p, f->payload.len);
@@ -130,8 +130,8 @@ static void test_the_version_may_come_byte_by_byte(void **state) {
 
 static void test_an_odd_target_is_refused_without_the_handler(void **state) {
         (void)state;
-        static const char *const paths[] = { "/a//b", "/%2e/b", "/a\\b", "/a#b", "/a/..", "a", "*",
-                                             "/\x80", "/a%2Fb", "/a%00" };
+        static const char *const paths[] = {"/a//b", "/%2e/b", "/a\\b", "/a#b",   "/a/..",
+                                            "a",     "*",      "/\x80", "/a%2Fb", "/a%00"};
         world_start(&world);
         h2_open();
         int32_t id = 1;
@@ -162,7 +162,7 @@ static void test_a_body_comes_whole_or_too_large(void **state) {
         flush();
         h2_expect_body("one two");
         h2_request(3, "/small", false);
-        frame_put(&out, FRAME_DATA, 0, 3, (struct span){ chunk, sizeof chunk });
+        frame_put(&out, FRAME_DATA, 0, 3, (struct span){chunk, sizeof chunk});
         flush();
         h2_expect_body("too large");
         assert_true(h2_next(FRAME_RST, &f)); /* the rest is not wanted */
@@ -309,7 +309,7 @@ static void test_a_client_that_never_reads_is_cut_off(void **state) {
 
 static void test_a_reset_connection_is_told_to_its_exchanges(void **state) {
         (void)state;
-        struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
+        struct linger at_once = {.l_onoff = 1, .l_linger = 0};
         world_start(&world);
         h2_open();
         h2_request(1, "/hold", true);
@@ -434,8 +434,8 @@ static void test_a_used_up_connection_says_so(void **state) {
 
 static void test_bad_addresses_are_refused(void **state) {
         (void)state;
-        static const char *const bad[] = { "127.0.0.1", "localhost:1", ":1", "[::1:1", "1.2.3.4:-1",
-                                           "127.0.0.1:65536", "127.0.0.1:1x", "" };
+        static const char *const bad[] = {"127.0.0.1",  "localhost:1",     ":1",           "[::1:1",
+                                          "1.2.3.4:-1", "127.0.0.1:65536", "127.0.0.1:1x", ""};
         world_start(&world);
         struct loop *l = loop_new();
         struct http_server *s;
@@ -463,8 +463,8 @@ static struct tls_context *client_tls;
 static int tls_setup(void **state) {
         char why[256];
         test_certs_make(&certs);
-        struct tls_server_conf sc = { certs.certificate, certs.key, TLS_ALPN_H2 | TLS_ALPN_HTTP11 };
-        struct tls_client_conf cc = { certs.certificate, TLS_ALPN_HTTP11, false };
+        struct tls_server_conf sc = {certs.certificate, certs.key, TLS_ALPN_H2 | TLS_ALPN_HTTP11};
+        struct tls_client_conf cc = {certs.certificate, TLS_ALPN_HTTP11, false};
         assert_int_equal(tls_server_new(&sc, &server_tls, why, sizeof why), 0);
         assert_int_equal(tls_client_new(&cc, &client_tls, why, sizeof why), 0);
         setup(state);

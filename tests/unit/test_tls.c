@@ -39,7 +39,7 @@ static int group_teardown(void **state) {
 }
 
 static struct tls_context *server_new(unsigned alpn) {
-        struct tls_server_conf conf = { certs.certificate, certs.key, alpn };
+        struct tls_server_conf conf = {certs.certificate, certs.key, alpn};
         struct tls_context *c;
         char why[256] = "";
         assert_int_equal(tls_server_new(&conf, &c, why, sizeof why), 0);
@@ -47,7 +47,7 @@ static struct tls_context *server_new(unsigned alpn) {
 }
 
 static struct tls_context *client_new(unsigned alpn, bool check, bool resume) {
-        struct tls_client_conf conf = { check ? certs.certificate : NULL, alpn, resume };
+        struct tls_client_conf conf = {check ? certs.certificate : NULL, alpn, resume};
         struct tls_context *c;
         char why[256] = "";
         assert_int_equal(tls_client_new(&conf, &c, why, sizeof why), 0);
@@ -146,8 +146,8 @@ static void test_the_name_is_checked(void **state) {
                 const char *name;
                 bool good;
         } rows[] = {
-                { "localhost", true }, { "127.0.0.1", true },     { "127.0.0.2", false },
-                { "::1", false },      { "other.example", false }, { "LOCALHOST", true },
+                {"localhost", true}, {"127.0.0.1", true},      {"127.0.0.2", false},
+                {"::1", false},      {"other.example", false}, {"LOCALHOST", true},
         };
         struct tls_context *s = server_new(TLS_ALPN_H2);
         struct tls_context *c = client_new(TLS_ALPN_H2, true, false);
@@ -167,12 +167,12 @@ static void test_alpn_is_required(void **state) {
                 unsigned server, client;
                 unsigned agreed; /* 0: refused */
         } rows[] = {
-                { TLS_ALPN_H2, TLS_ALPN_H2, TLS_ALPN_H2 },
-                { TLS_ALPN_H2, TLS_ALPN_HTTP11, 0 },
-                { TLS_ALPN_H2, 0, 0 },
-                { TLS_ALPN_H2, TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2 },
-                { TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_HTTP11, TLS_ALPN_HTTP11 },
-                { TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2 },
+                {TLS_ALPN_H2, TLS_ALPN_H2, TLS_ALPN_H2},
+                {TLS_ALPN_H2, TLS_ALPN_HTTP11, 0},
+                {TLS_ALPN_H2, 0, 0},
+                {TLS_ALPN_H2, TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2},
+                {TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_HTTP11, TLS_ALPN_HTTP11},
+                {TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2 | TLS_ALPN_HTTP11, TLS_ALPN_H2},
         };
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
                 struct tls_context *s = server_new(rows[i].server);
@@ -245,14 +245,14 @@ static void test_bad_files_are_refused_in_one_line(void **state) {
         const struct {
                 const char *certificate, *key, *says;
         } rows[] = {
-                { "/nonexistent/cert.pem", certs.key, "/nonexistent/cert.pem" },
-                { certs.certificate, "/nonexistent/key.pem", "/nonexistent/key.pem" },
-                { certs.certificate, certs.other_key, certs.other_key },
-                { certs.key, certs.key, certs.key },
-                { certs.certificate, certs.certificate, certs.certificate },
+                {"/nonexistent/cert.pem", certs.key, "/nonexistent/cert.pem"},
+                {certs.certificate, "/nonexistent/key.pem", "/nonexistent/key.pem"},
+                {certs.certificate, certs.other_key, certs.other_key},
+                {certs.key, certs.key, certs.key},
+                {certs.certificate, certs.certificate, certs.certificate},
         };
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
-                struct tls_server_conf conf = { rows[i].certificate, rows[i].key, TLS_ALPN_H2 };
+                struct tls_server_conf conf = {rows[i].certificate, rows[i].key, TLS_ALPN_H2};
                 struct tls_context *c;
                 char why[256] = "";
                 assert_int_equal(tls_server_new(&conf, &c, why, sizeof why), -EINVAL);
