@@ -19,6 +19,7 @@ struct gw_keeper {
         bool is_away;
         int64_t saved_at_ms;
         int64_t rotated_at_ms;
+        int64_t began_at_ms;
 };
 
 static void save(struct gw_keeper *k) {
@@ -30,6 +31,9 @@ static void save(struct gw_keeper *k) {
 }
 
 static void say_away(struct gw_keeper *k, bool is_away) {
+        bool has_begun = loop_clock_ms() - k->began_at_ms > k->c->shared.away_after_ms;
+        if (is_away && !has_begun)
+                return; /* it has not had the time to be heard */
         if (is_away != k->is_away)
                 log_event(is_away ? LOG_WARN : LOG_INFO, "snapshot",
                           is_away ? "origin away" : "origin back");
@@ -65,6 +69,7 @@ int gw_keeper_new(struct gw_control *c, struct gw_keeper **out) {
         k->c = c;
         k->saved_at_ms = loop_clock_ms() - SAVE_EVERY_MS;
         k->rotated_at_ms = loop_clock_ms();
+        k->began_at_ms = loop_clock_ms();
         loop_timer_init(c->loop, &k->tick, on_tick);
         loop_timer_start(&k->tick, TICK_MS);
         return 0;

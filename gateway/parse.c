@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "gateway/guest.h"
+#include "gateway/hash.h"
 #include "gateway/origin_call.h"
 #include "gateway/pass.h"
 #include "gateway/route.h"
@@ -82,23 +83,55 @@ static bool read_words(const json_t *o, struct gw_sale *out) {
                copy_optional(o, "pages", out->pages_name, sizeof out->pages_name);
 }
 
-static void read_stock(const json_t *items, struct adm_sale_facts *f, int64_t now_ms) {
-        size_t i;
-        const json_t *item;
-        json_array_foreach(items, i, item) {
-                if (!span_eq(json_get_str(item, "tenant"), span_of(f->tenant)) ||
-                    !span_eq(json_get_str(item, "item"), span_of(f->item)))
+static uint64_t item_hash(struct span tenant, struct span item) {
+        return gw_hash(gw_hash(0, tenant.p, tenant.len), item.p, item.len);
+}
+
+int gw_items_init(struct gw_items *items, const json_t *rows) {
+        size_t i, slots = 8;
+        const json_t *row;
+        while (slots < json_array_size(rows) * 2)
+                slots *= 2;
+        items->at = calloc(slots, sizeof *items->at);
+        items->mask = slots - 1;
+        if (!items->at)
+                return -ENOMEM;
+        json_array_foreach(rows, i, row) {
+                struct span tenant = json_get_str(row, "tenant"), item = json_get_str(row, "item");
+                if (!tenant.p || !item.p)
                         continue;
-                struct adm_stock *k = &f->stock;
-                if (!gw_version_parse(json_get_str(item, "version"), &k->timeline, &k->n))
-                        return;
-                k->db_now_ms = now_ms;
-                k->available = json_get_int(item, "available", 0);
-                k->held = json_get_int(item, "held", 0);
-                k->sold = json_get_int(item, "sold", 0);
-                k->total = json_get_int(item, "total", 0);
-                return;
+                size_t at = item_hash(tenant, item) & items->mask;
+                while (items->at[at])
+                        at = (at + 1) & items->mask;
+                items->at[at] = row;
         }
+        return 0;
+}
+
+void gw_items_fini(struct gw_items *items) {
+        free(items->at);
+        items->at = NULL;
+}
+
+static const json_t *find_item(const struct gw_items *items, struct span tenant, struct span item) {
+        size_t at = item_hash(tenant, item) & items->mask;
+        for (; items->at[at]; at = (at + 1) & items->mask)
+                if (span_eq(json_get_str(items->at[at], "tenant"), tenant) &&
+                    span_eq(json_get_str(items->at[at], "item"), item))
+                        return items->at[at];
+        return NULL;
+}
+
+static void read_stock(const struct gw_items *items, struct adm_sale_facts *f, int64_t now_ms) {
+        const json_t *item = find_item(items, span_of(f->tenant), span_of(f->item));
+        struct adm_stock *k = &f->stock;
+        if (!item || !gw_version_parse(json_get_str(item, "version"), &k->timeline, &k->n))
+                return;
+        k->db_now_ms = now_ms;
+        k->available = json_get_int(item, "available", 0);
+        k->held = json_get_int(item, "held", 0);
+        k->sold = json_get_int(item, "sold", 0);
+        k->total = json_get_int(item, "total", 0);
 }
 
 /* A rule's host is a name; a port behind it says nothing here. */
@@ -134,7 +167,8 @@ static int read_rules(const json_t *rows, struct gw_rules *out) {
         return 0;
 }
 
-int gw_parse_sale(const json_t *sale, const json_t *items, int64_t now_ms, struct gw_sale *out) {
+int gw_parse_sale(const json_t *sale, const struct gw_items *items, int64_t now_ms,
+                  struct gw_sale *out) {
         struct adm_sale_facts *f = &out->facts;
         adm_sale_defaults(f);
         if (!copy_text(json_get_str(sale, "sale"), f->id, sizeof f->id) ||

@@ -17,9 +17,19 @@
 #define GW_SALES_MAX 4096
 #define GW_RULES_MAX 256 /* of one sale, each kind */
 
+/* The document's items, to be found by tenant and name. */
+struct gw_items {
+        const json_t **at; /* open addressing; NULL: free */
+        size_t mask;
+};
+
+/* `rows` is borrowed until fini. 0 or -ENOMEM. */
+NET_MUST int gw_items_init(struct gw_items *items, const json_t *rows);
+void gw_items_fini(struct gw_items *items);
+
 /* Fills facts, rules and the texts of one sale. 0, 1 when it is unusable,
  * -ENOMEM. */
-NET_MUST int gw_parse_sale(const json_t *sale, const json_t *items, int64_t now_ms,
+NET_MUST int gw_parse_sale(const json_t *sale, const struct gw_items *items, int64_t now_ms,
                            struct gw_sale *out);
 
 /* What the store is told besides the facts: arrays for this sale alone, to be

@@ -99,7 +99,7 @@ static void forget_missing(struct gw_control *c, const struct gw_snapshot *next)
 
 /* One sale of the document behind those already in `s`. */
 static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *row,
-                    const json_t *items, bool is_new) {
+                    const struct gw_items *items, bool is_new) {
         struct gw_sale *sale = &s->sales[s->n_sales];
         int r = gw_parse_sale(row, items, s->now_ms, sale);
         s->n_sales++; /* from here on the snapshot frees it */
@@ -112,7 +112,9 @@ static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *r
                 s->n_sales--;
                 return r < 0 ? r : 0;
         }
-        sale->slot = gw_slots_of(c->slots, sale->facts.id);
+        const struct gw_sale *before =
+                c->snapshot ? gw_snapshot_sale(c->snapshot, span_of(sale->facts.id)) : NULL;
+        sale->slot = before && before->slot ? before->slot : gw_slots_of(c->slots, sale->facts.id);
         r = is_new ? tell_store(c, s->document, sale) : 0;
         if (r < 0)
                 return r;
@@ -120,17 +122,24 @@ static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *r
         return render(c, sale);
 }
 
-static int fill(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
-        const json_t *sales = json_object_get(s->document, "sales");
-        const json_t *items = json_object_get(s->document, "items");
+static int add_sales(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
+        struct gw_items items;
         size_t i;
         const json_t *row;
-        json_array_foreach(sales, i, row) {
-                int r = i < GW_SALES_MAX ? add_sale(c, s, row, items, is_new) : 0;
-                if (r < 0)
-                        return r;
+        int r = gw_items_init(&items, json_object_get(s->document, "items"));
+        json_array_foreach(json_object_get(s->document, "sales"), i, row) {
+                if (r < 0 || i >= GW_SALES_MAX)
+                        break;
+                r = add_sale(c, s, row, &items, is_new);
         }
-        int r = gw_snapshot_index(s);
+        gw_items_fini(&items);
+        return r;
+}
+
+static int fill(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
+        int r = add_sales(c, s, is_new);
+        if (r == 0)
+                r = gw_snapshot_index(s);
         if (r == 0)
                 r = gw_rules_build(s);
         return r == 0 ? gw_flag_list(s) : r;

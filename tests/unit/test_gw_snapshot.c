@@ -44,10 +44,12 @@ static void free_sale(struct gw_sale *s) {
 }
 
 static void test_a_sale_is_read_whole(void **state) {
-        json_t *row = parse(sale_text), *items = parse(items_text);
+        json_t *row = parse(sale_text), *rows = parse(items_text);
+        struct gw_items items;
         struct gw_sale s = {0};
         (void)state;
-        assert_int_equal(gw_parse_sale(row, items, NOW, &s), 0);
+        assert_int_equal(gw_items_init(&items, rows), 0);
+        assert_int_equal(gw_parse_sale(row, &items, NOW, &s), 0);
         const struct adm_sale_facts *f = &s.facts;
         assert_string_equal(f->id, "demo");
         assert_string_equal(f->tenant, "shop");
@@ -79,8 +81,9 @@ static void test_a_sale_is_read_whole(void **state) {
         assert_null(s.match.at[0].host.p);
         assert_true(s.match.at[0].prefix);
         free_sale(&s);
+        gw_items_fini(&items);
         json_decref(row);
-        json_decref(items);
+        json_decref(rows);
 }
 
 static void test_a_sale_that_is_wrong_is_unusable_alone(void **state) {
@@ -97,18 +100,21 @@ static void test_a_sale_that_is_wrong_is_unusable_alone(void **state) {
                 {"match", "[{\"host\":null,\"path\":\"a\",\"prefix\":true}]"},
                 {"bypass", "[{\"host\":null}]"},
         };
-        json_t *items = parse(items_text);
+        json_t *all = parse(items_text);
+        struct gw_items items;
         (void)state;
+        assert_int_equal(gw_items_init(&items, all), 0);
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
                 json_t *row = parse(sale_text);
                 struct gw_sale s = {0};
                 json_t *value = json_loads(rows[i].value, JSON_DECODE_ANY, NULL);
                 assert_int_equal(json_object_set_new(row, rows[i].field, value), 0);
-                assert_int_equal(gw_parse_sale(row, items, NOW, &s), 1);
+                assert_int_equal(gw_parse_sale(row, &items, NOW, &s), 1);
                 free_sale(&s);
                 json_decref(row);
         }
-        json_decref(items);
+        gw_items_fini(&items);
+        json_decref(all);
 }
 
 static void test_the_store_is_told_of_this_sales_passes_alone(void **state) {
