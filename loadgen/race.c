@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "loadgen/cheat.h"
+#include "loadgen/checkout.h"
 #include "loadgen/crowd.h"
 #include "loadgen/line.h"
 #include "loadgen/plot.h"
@@ -191,8 +193,8 @@ static void stop_buyers(struct lg_crowd *c) {
                 struct lg_buyer *b = &c->buyers[i];
                 for (int64_t k = 0; k < c->options->tabs; k++)
                         lg_line_cancel(&b->tabs[k]);
-                loop_timer_cancel(&b->timer);
-                lg_ask_cancel(&b->ask);
+                lg_checkout_cancel(b);
+                lg_cheat_fini(b);
         }
 }
 
@@ -205,8 +207,10 @@ static void read_stock(struct race *r, struct lg_facts *f) {
                 f->stock_known = lg_sale_stock(&r->sale, PATIENCE_MS, &now) == 0;
         }
         f->units = r->options->sale ? r->before.available : r->options->units;
-        f->stock_sold = now.sold - r->before.sold;
-        f->stock_held = now.held - r->before.held;
+        if (f->stock_known) {
+                f->stock_sold = now.sold - r->before.sold;
+                f->stock_held = now.held - r->before.held;
+        }
         lg_sale_invariant(&r->sale, PATIENCE_MS, &f->invariant_known, &f->invariant_ok);
 }
 

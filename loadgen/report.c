@@ -13,11 +13,6 @@ static const char *const names[] = {
         [LG_ANSWER_FLAG] = "flag", [LG_ANSWER_CHEAT] = "cheat",
 };
 
-const char *lg_answer_name(enum lg_answer a) {
-        assert((size_t)a < NET_COUNT_OF(names));
-        return names[a];
-}
-
 static void write_counts(struct json_out *o, const struct lg_report *r) {
         const struct lg_facts *f = &r->facts;
         const struct lg_verdict *v = &r->verdict;

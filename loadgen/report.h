@@ -24,8 +24,6 @@ enum lg_answer {
         LG_ANSWER_COUNT
 };
 
-const char *lg_answer_name(enum lg_answer a);
-
 /* Requests that were sent again. */
 struct lg_again {
         int64_t lost;    /* no answer came */
