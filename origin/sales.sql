@@ -279,7 +279,7 @@ begin
          from sluice.hold h
          where p_since is not null and h.tx >= p_since::xid8
            and h.pass_jti is not null and h.sale is not null
-         limit p_limit)
+         order by h.tx desc limit p_limit)
         union all
         (select 'hold', sluice_api.hold_name(h.id),
                 json_build_object('sale', h.sale, 'round', h.round, 'jti', h.pass_jti,
@@ -292,7 +292,7 @@ begin
          where p_since is null and h.pass_jti is not null and h.sale is not null
            and (h.state = 'held' and h.expires_at > now()
                 or h.created_at > now() - interval '10 minutes')
-         limit p_limit);
+         order by h.tx desc limit p_limit);
 end $$;
 
 -- Counters against holds against journal, in one statement.

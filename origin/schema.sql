@@ -96,7 +96,6 @@ create table if not exists sluice.journal (
         primary key (tenant, seq)
 );
 create index if not exists journal_by_hold on sluice.journal (hold, seq) where hold is not null;
-create index if not exists journal_to_relay on sluice.journal (seq) where relayed_at is null;
 
 create or replace function sluice.journal_keeps_everything() returns trigger
 language plpgsql as $$

@@ -1,5 +1,7 @@
 """Faults behind the origin: lost connections, locks, deadlocks, broken rules."""
 import concurrent.futures
+import contextlib
+import http.client
 import threading
 import time
 
@@ -7,46 +9,98 @@ import psycopg2
 import pytest
 
 from one_origin import assert_problem
-from run.process import wait_until
+from run.process import Failed, wait_until
 
 
 def connections(origin):
     return origin.metric("sluice_pool_connections")
 
 
-def test_backends_killed_under_load_lose_nothing_acknowledged(make_origin):
-    origin = make_origin()
-    item = origin.item(100000)
-    stop, answers = threading.Event(), []
+@contextlib.contextmanager
+def buyers_at_work(origin, item, answers, count=6):
+    """Buyers who hold one unit after another while the test does its harm. An
+    answer is None where there was none."""
+    stop = threading.Event()
 
     def buyer(number):
         round_ = 0
         while not stop.is_set():
             round_ += 1
             name, key = f"b{number}", f"k{round_}"
-            answer = origin.reserve(item, name, key=key)
+            try:
+                answer = origin.reserve(item, name, key=key)
+            except (OSError, http.client.HTTPException):
+                answer = None
+                stop.wait(0.05)
             answers.append((name, key, answer))
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        workers = [pool.submit(buyer, number) for number in range(6)]
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        workers = [pool.submit(buyer, number) for number in range(count)]
+        try:
+            yield
+        finally:
+            stop.set()
+        for worker in workers:
+            worker.result()
+
+
+def assert_nothing_acknowledged_is_lost(origin, item, answers):
+    """Each key repeated gives the one true answer; then every key has its hold."""
+    assert {answer.status for _, _, answer in answers if answer} <= {201, 503}
+    assert any(answer and answer.status == 201 for _, _, answer in answers)
+    for name, key, answer in answers:
+        again = origin.reserve(item, name, key=key)
+        if answer and answer.status == 201:
+            assert (again.status, again.json) == (200, answer.json)
+        else:
+            assert again.status in (200, 201), again
+    assert origin.stock(item)["held"] == len(answers)
+    assert origin.invariant()["ok"]
+
+
+def test_backends_killed_under_load_lose_nothing_acknowledged(make_origin):
+    origin = make_origin()
+    item, answers = origin.item(100000), []
+    with buyers_at_work(origin, item, answers):
         for _ in range(15):
+            seen = len(answers)
+            wait_until(lambda: len(answers) > seen + 5, 10, "buyers are at work")
             origin.sql("select pg_terminate_backend(pid) from pg_stat_activity "
                        "where application_name like 'sluice-origin stock' "
                        "and datname = current_database() limit 3")
-            time.sleep(0.1)
-        stop.set()
-        for worker in workers:
-            worker.result()
     wait_until(lambda: connections(origin) == 8, 5, "all connections back")
-    assert {answer.status for _, _, answer in answers} <= {201, 503}
-    assert any(answer.status == 201 for _, _, answer in answers)
-    for name, key, answer in answers:
-        again = origin.reserve(item, name, key=key)
-        if answer.status == 201:
-            assert (again.status, again.json) == (200, answer.json)
-        else:
-            assert again.status in (200, 201)
-    assert origin.stock(item)["held"] == len({(name, key) for name, key, _ in answers})
-    assert origin.invariant()["ok"]
+    assert_nothing_acknowledged_is_lost(origin, item, answers)
+
+
+def test_a_killed_database_loses_nothing_acknowledged(make_origin):
+    origin = make_origin(server=True)
+    item, answers = origin.item(100000), []
+
+    def comes_up():
+        try:
+            origin.stack.postgres.start()
+        except Failed:  # its last backends still hold the shared memory
+            return False
+        return True
+    with buyers_at_work(origin, item, answers):
+        wait_until(lambda: len(answers) > 60, 20, "buyers are at work")
+        origin.stack.postgres.process.kill9()
+        wait_until(comes_up, 30, "the database recovers")
+        wait_until(origin.api.is_ready, 10, "ready again")
+        seen = len(answers)
+        wait_until(lambda: len(answers) > seen + 30, 20, "buyers go on")
+    assert_nothing_acknowledged_is_lost(origin, item, answers)
+
+
+def test_a_killed_origin_loses_nothing_acknowledged(make_origin):
+    origin = make_origin()
+    item, answers = origin.item(100000), []
+    with buyers_at_work(origin, item, answers):
+        for _ in range(3):
+            seen = len(answers)
+            wait_until(lambda: len(answers) > seen + 30, 20, "buyers are at work")
+            origin.stack.origin_process.kill9()
+            origin.stack.restart_origin()
+    assert_nothing_acknowledged_is_lost(origin, item, answers)
 
 
 def test_database_stopped_and_started(make_origin):
@@ -208,3 +262,34 @@ def test_isolation_is_ours_whatever_the_server_says(make_origin):
         answers = list(pool.map(lambda _: origin.reserve(item), range(30)))
     assert {answer.status for answer in answers} == {201}
     assert origin.metric("sluice_query_retries_total") == 0
+
+
+@pytest.mark.parametrize("connections, depth", [(1, 1), (2, 1), (3, 2), (4, 256)])
+def test_any_pool_does_everything(make_origin, connections, depth):
+    origin = make_origin(database={"connections": connections, "pipeline_depth": depth})
+    items = [origin.item(30) for _ in range(3)]
+    sale = origin.sale(items[0], per_account=9)
+
+    def one(number):
+        if number % 10 == 9:
+            return (origin.snapshot() if number % 20 == 9 else origin.api.get("/v1/invariant"))
+        return origin.reserve(items[number % 3], sale=sale if number % 3 == 0 else None)
+    with concurrent.futures.ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(one, range(90)))
+    assert {answer.status for answer in answers} == {200, 201}
+    assert sum(origin.stock(item)["held"] for item in items) == 81
+    assert origin.metric("sluice_pool_waiting") == 0
+
+
+def test_more_than_may_wait_is_503_and_nothing_is_held(make_origin):
+    origin = make_origin(database={"connections": 3, "pipeline_depth": 1, "max_waiting": 2,
+                                   "lock_timeout": "1s"})
+    item = origin.item(100)
+    with origin.database() as cursor:
+        cursor.execute("begin; select 1 from sluice.item where item = %s for update", (item,))
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(lambda _: origin.reserve(item), range(20)))
+        cursor.execute("rollback")
+    assert {answer.status for answer in answers} == {503}
+    assert origin.metric("sluice_query_refused_total") >= 10
+    assert origin.stock(item)["held"] == 0 and origin.reserve(item).status == 201
