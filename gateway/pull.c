@@ -23,8 +23,8 @@ struct gw_pull {
         struct buf body;
         int status;
         bool too_large;
-        bool is_silent; /* said once until it is heard again */
-        int64_t heard_at_ms;
+        bool is_silent;      /* said once until it is heard again */
+        int64_t moved_at_ms; /* the offset of the sale clock */
 };
 
 static void pull(struct gw_pull *p);
@@ -45,8 +45,7 @@ static void on_data(struct http_call *call, struct span data) {
 
 static void hear_time(struct gw_pull *p, int64_t origin_ms) {
         int64_t mono_ms = loop_clock_ms();
-        gw_sale_clock_hear(&p->c->shared, origin_ms, mono_ms, p->heard_at_ms);
-        p->heard_at_ms = mono_ms;
+        gw_sale_clock_hear(&p->c->shared, origin_ms, mono_ms, &p->moved_at_ms);
 }
 
 static void heard(struct gw_pull *p) {
@@ -148,7 +147,7 @@ int gw_pull_new(struct gw_control *c, struct gw_pull **out) {
         if (!p)
                 return -ENOMEM;
         p->c = c;
-        p->heard_at_ms = loop_clock_ms();
+        p->moved_at_ms = loop_clock_ms();
         p->call = (struct http_call){.events = &events, .owner = p};
         buf_init(&p->body, ANSWER_MAX);
         loop_timer_init(c->loop, &p->again, on_timer);

@@ -19,9 +19,9 @@
 /* Before anything was heard: the machine's own wall clock. */
 void gw_sale_clock_init(struct gw_shared *s, int64_t wall_ms, int64_t mono_ms);
 
-/* The origin said `origin_ms` in an answer that came at `mono_ms`; the one
- * before came at `before_mono_ms`. */
+/* The origin said `origin_ms` in an answer that came at `mono_ms`; the offset
+ * was last moved at `*moved_at_ms`, which is kept up to date here. */
 void gw_sale_clock_hear(struct gw_shared *s, int64_t origin_ms, int64_t mono_ms,
-                        int64_t before_mono_ms);
+                        int64_t *moved_at_ms);
 
 #endif

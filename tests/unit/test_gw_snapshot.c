@@ -270,15 +270,18 @@ static void test_the_longest_rule_decides_and_bypass_is_an_exception(void **stat
 static void test_sale_time_follows_up_at_once_and_down_slowly(void **state) {
         struct gw_shared s = {0};
         (void)state;
+        int64_t moved_at_ms = 1000;
         gw_sale_clock_init(&s, 1000000, 1000);
         assert_int_equal(gw_sale_time_ms(&s, 1000), 1000000);
-        gw_sale_clock_hear(&s, 1005200, 1200, 1000); /* ahead by 5 s */
+        gw_sale_clock_hear(&s, 1005200, 1200, &moved_at_ms); /* ahead by 5 s */
         assert_int_equal(gw_sale_time_ms(&s, 1200), 1005200);
-        gw_sale_clock_hear(&s, 1005300, 1400, 1200); /* 100 ms late: a delay */
-        assert_int_equal(gw_sale_time_ms(&s, 1400), 1005399);
-        int64_t before = gw_sale_time_ms(&s, 1400);
-        gw_sale_clock_hear(&s, 5000, 2400, 1400); /* the clock was set back */
-        assert_int_equal(gw_sale_time_ms(&s, 2400), before + 500);
+        gw_sale_clock_hear(&s, 1005300, 1400, &moved_at_ms); /* 100 ms late: a delay */
+        assert_int_equal(gw_sale_time_ms(&s, 1400), 1005400);
+        gw_sale_clock_hear(&s, 1006100, 2200, &moved_at_ms); /* still: a slower clock */
+        assert_int_equal(gw_sale_time_ms(&s, 2200), 1006199);
+        int64_t before = gw_sale_time_ms(&s, 2200);
+        gw_sale_clock_hear(&s, 5000, 3200, &moved_at_ms); /* the clock was set back */
+        assert_int_equal(gw_sale_time_ms(&s, 3200), before + 500);
 }
 
 static void test_the_origin_is_away_after_its_time(void **state) {
