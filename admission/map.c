@@ -213,6 +213,9 @@ static enum file_kind look(int fd, const struct adm_map_header *want, struct adm
         if (fstat(fd, &st) != 0 || st.st_size == 0)
                 return FILE_EMPTY;
         ssize_t n = pread(fd, got, sizeof(*got), 0);
+        /* Grown, but killed or out of disk before the header was written. */
+        if (n >= 12 && got->magic == 0 && got->format == 0)
+                return FILE_OTHER_SHAPE;
         if (n >= 12 && (got->magic != MAGIC || got->format != FORMAT))
                 return FILE_FOREIGN;
         if (n != (ssize_t)sizeof(*got)) {

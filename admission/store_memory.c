@@ -99,8 +99,14 @@ static int slot_take(struct memory *m, const struct adm_sale_facts *f, uint32_t 
                 return rc;
         struct adm_hall *l = slot_enter(m, slot);
         struct adm_hall_head *h = l->h;
-        /* A creation cut short may have left a slot dirty. */
+        /* A creation cut short may have left a slot dirty. What is dropped loses
+         * its disk, and a full disk must show here, not as a SIGBUS later. */
         adm_map_sale_drop(&m->map, slot);
+        rc = adm_map_sale_make(&m->map, slot);
+        if (rc != 0) {
+                slot_leave(m, slot);
+                return rc;
+        }
         uint32_t handle = handle_next(h->handle, slot);
         struct adm_board *board = &h->board;
         uint32_t seq = atomic_load_explicit(&board->seq, memory_order_relaxed);
