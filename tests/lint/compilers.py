@@ -4,7 +4,9 @@ The memory is a folder of empty files below build/, named by a hash of all that
 the answer depends on, so that an unchanged file is not asked about again.
 """
 import concurrent.futures
+import functools
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -12,7 +14,8 @@ import subprocess
 
 from source import ROOT
 
-MEMORY = os.path.join(ROOT, "build", "lint")
+BUILD = os.path.join(ROOT, "build")
+MEMORY = os.path.join(BUILD, "lint")
 PACKAGES = ["libnghttp2", "openssl", "jansson", "yaml-0.1", "libpq"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wstrict-prototypes",
             "-Wmissing-prototypes", "-Wswitch-enum", "-Wvla", "-Wundef", "-Wformat=2", "-Werror"]
@@ -25,9 +28,28 @@ def library_flags():
         "-isystem/usr/share/include"]
 
 
+@functools.cache
 def flags():
     return ["-std=gnu11", "-D_GNU_SOURCE", '-DSLUICE_VERSION="lint"', f"-I{ROOT}", *WARNINGS,
             *library_flags()]
+
+
+def flags_of(path):
+    """The same, with the folders and words that the build gives this file."""
+    own = []
+    try:
+        with open(os.path.join(BUILD, "compile_commands.json")) as file:
+            rows = json.load(file)
+    except OSError:
+        rows = []
+    for row in rows:
+        if os.path.realpath(os.path.join(row["directory"], row["file"])) == os.path.join(ROOT, path):
+            words = shlex.split(row["command"])
+            own = [f"-I{os.path.join(row['directory'], word[2:])}" if word.startswith("-I") else word
+                   for word in words if word.startswith(("-I", "-D"))]
+            break
+    return [*(flag for flag in flags() if not own or not flag.startswith("-D")),
+            *dict.fromkeys(own)]
 
 
 def remembered(question, paths):

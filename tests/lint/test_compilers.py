@@ -29,12 +29,12 @@ def test_each_header_compiles_alone(compiler, names):
 
 
 def test_clang_has_no_warning(names):
-    check([(["clang", *compilers.flags(), "-fsyntax-only", path], path)
+    check([(["clang", *compilers.flags_of(path), "-fsyntax-only", path], path)
            for path in names if path.endswith(".c")])
 
 
 def test_clang_tidy_is_content(names):
-    check([(["clang-tidy", "--quiet", path, "--", *compilers.flags(), "-Wno-error"], path)
+    check([(["clang-tidy", "--quiet", path, "--", *compilers.flags_of(path), "-Wno-error"], path)
            for path in names if path.endswith(".c") and not path.startswith("tests/")])
 
 
