@@ -251,15 +251,22 @@ end $$;
 
 -- Moves p_qty units from available to held (or straight to sold), taking due
 -- holds back when that is what it needs. The hot row: nothing comes after it.
--- p_state and p_hold go into the refusal.
+-- p_state goes into the refusal. p_first: no item's row is locked yet.
+--
+-- Due holds that somebody else decides about are waited for only while we have
+-- no item row: they may be waiting for ours. An update that waited for the row
+-- and then found too little keeps it locked, and xmax shows that; then, and
+-- when nothing came back, everything is let go and tried again.
 create function sluice_api.take_units(p_tenant text, p_item text, p_qty bigint, p_sell boolean,
-                                      p_back bigint, p_state text)
+                                      p_back bigint, p_state text, p_first boolean)
 returns sluice.item
 language plpgsql as $$
 declare
         v_item  sluice.item;
         v_stock sluice_api.stock;
         v_back  bigint := p_back;
+        v_more  bigint;
+        v_wait  boolean;
         v_short text;
 begin
         for v_try in 1 .. 4 loop
@@ -281,7 +288,11 @@ begin
                 if v_short is not null then
                         perform sluice_api.refuse(v_short, v_stock, p_state, null);
                 end if;
-                v_back := v_back + sluice_api.take_due(p_tenant, p_item, p_qty, v_try > 1);
+                select p_first and xmax <> pg_current_xact_id()::xid into v_wait from sluice.item
+                where tenant = p_tenant and item = p_item and location = '';
+                v_more := sluice_api.take_due(p_tenant, p_item, p_qty, v_wait and v_try > 1);
+                exit when v_more = 0 and not v_wait;
+                v_back := v_back + v_more;
         end loop;
         raise exception 'too many at once for %/%', p_tenant, p_item
                 using errcode = 'serialization_failure';
@@ -361,7 +372,8 @@ begin
         end if;
         v_body := sluice_api.hold_json(v_hold); -- now, since the row below is locked
         v_asked := clock_timestamp();
-        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null);
+        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null,
+                                        true);
         return ('created', v_body, v_item.available,
                 sluice_api.version_text(v_item.n), 'held', null,
                 sluice_api.us(statement_timestamp(), v_asked),
@@ -448,7 +460,8 @@ begin
         end if;
         for r in select item, sum(qty)::bigint as qty
                  from unnest(p_items, p_qtys) as l (item, qty) group by item order by item loop
-                v_item := sluice_api.take_units(p_tenant, r.item, r.qty, false, 0, null);
+                v_item := sluice_api.take_units(p_tenant, r.item, r.qty, false, 0, null,
+                                                v_item.item is null);
         end loop;
         return sluice_api.say('created', sluice_api.order_json(p_tenant, p_buyer, p_key));
 end $$;
@@ -712,7 +725,7 @@ begin
         perform sluice_api.note(v_hold, null, 'sold', 'paid late', 'payer');
         v_asked := clock_timestamp();
         v_item := sluice_api.take_units(p_hold.tenant, p_hold.item, p_hold.qty, true, v_back,
-                                        'expired');
+                                        'expired', true);
         return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
                               sluice_api.version_text(v_item.n), v_hold.state,
                               sluice_api.hold_name(v_hold.id),

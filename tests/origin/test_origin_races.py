@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from one_origin import assert_problem
+from run.process import wait_until
 
 
 def at_once(count, call):
@@ -230,3 +231,29 @@ def test_total_moves_under_load_and_never_below_what_is_taken(origin):
     assert set(statuses(answers)) <= {200, 201, 409}
     stock = origin.stock(item)
     assert stock["held"] <= stock["total"]
+
+
+def test_nobody_waits_for_a_due_hold_behind_the_item_row(make_origin):
+    """A buyer who came too late for the last unit has the item's row; the due hold
+    that would do is being decided about by someone who needs that row next."""
+    origin = make_origin(expiry={"enabled": False})
+    item = origin.item(2)
+    origin.end_hold_in(origin.hold(item), 0)
+    row = "update sluice.item set available = available {0} 1, held = held + 1 where item = %s"
+    with origin.database() as decider, origin.database() as last, \
+            concurrent.futures.ThreadPoolExecutor(1) as pool:
+        def waits_for(cursor):
+            return origin.sql("select count(*) from pg_stat_activity where %s = any "
+                              "(pg_blocking_pids(pid))", cursor.connection.info.backend_pid)[0][0]
+        decider.execute("begin; select id from sluice.hold where item = %s for update", (item,))
+        last.execute("begin; update sluice.item set available = available - 1, held = held + 1 "
+                     "where item = %s", (item,))
+        reserved = pool.submit(origin.reserve, item)
+        wait_until(lambda: waits_for(last), 10, "the reserve behind the last unit's buyer")
+        last.execute("commit")
+        wait_until(lambda: reserved.done() or waits_for(decider), 10, "what comes of it")
+        decider.execute("set lock_timeout = '300ms'")
+        decider.execute("update sluice.item set n = n where item = %s", (item,))
+        decider.execute("rollback")
+        assert reserved.result().status in (201, 503), reserved.result()
+    assert origin.stock(item)["total"] == 2
