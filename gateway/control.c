@@ -267,7 +267,9 @@ static int open_all(struct gw_control *c, char *why, size_t why_cap) {
         if (gw_disk_load(c) == 0)
                 log_event(LOG_INFO, "snapshot", "taken from disk until the origin is heard",
                           LOG_U("sales", c->snapshot->n_sales));
-        r = open_workers(c, why, why_cap);
+        r = gw_disk_new(c->settings->conf->state_directory, &c->disk);
+        if (r == 0)
+                r = open_workers(c, why, why_cap);
         if (r == 0)
                 r = gw_admin_new(c, &c->admin, why, why_cap);
         if (r == 0)
@@ -324,6 +326,7 @@ void gw_control_free(struct gw_control **cp) {
         free(c->workers);
         gw_pull_free(&c->pull);
         gw_keeper_free(&c->keeper);
+        gw_disk_free(&c->disk);
         http_pool_free(&c->origin);
         gw_admin_free(&c->admin);
         gw_snapshot_free(&c->snapshot);

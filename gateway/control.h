@@ -24,6 +24,7 @@ struct gw_admin;
 struct gw_pull;
 struct gw_keeper;
 struct gw_slots;
+struct gw_disk;
 
 struct gw_control {
         struct loop *loop;
@@ -37,6 +38,7 @@ struct gw_control {
         struct http_pool *origin;    /* this thread's own connections */
         struct gw_pull *pull;        /* snapshots */
         struct gw_keeper *keeper;    /* the store's upkeep */
+        struct gw_disk *disk;        /* writes the last snapshot */
         struct gw_slots *slots;      /* what is remembered of each sale */
         struct gw_admin *admin;
         struct loop_signal on_term, on_int, on_hup;

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,11 +34,35 @@ static json_t *flags_of(const struct gw_slots *slots) {
         return rows;
 }
 
-static int write_synced(const char *path, const json_t *root) {
+/* ---- the writer ---- */
+
+struct gw_disk {
+        pthread_t thread;
+        pthread_mutex_t lock;
+        pthread_cond_t has_news;
+        char *text; /* the newest not yet taken, or NULL; malloc'ed by jansson */
+        bool is_ending;
+        char path[PATH_MAX_BYTES], beside[PATH_MAX_BYTES], folder[PATH_MAX_BYTES];
+};
+
+static int write_all(int fd, const char *text, size_t len) {
+        while (len > 0) {
+                ssize_t n = write(fd, text, len);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                text += n;
+                len -= (size_t)n;
+        }
+        return 0;
+}
+
+static int write_synced(const char *path, const char *text) {
         int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        int r = json_dumpfd(root, fd, JSON_COMPACT) == 0 ? 0 : -EIO;
+        int r = write_all(fd, text, strlen(text));
         if (r == 0 && fsync(fd) < 0)
                 r = -errno;
         if (close(fd) < 0 && r == 0)
@@ -53,23 +79,97 @@ static int sync_folder(const char *path) {
         return r;
 }
 
+static void replace_file(const struct gw_disk *d, const char *text) {
+        int r = write_synced(d->beside, text);
+        if (r == 0 && rename(d->beside, d->path) < 0)
+                r = -errno;
+        if (r == 0)
+                r = sync_folder(d->folder);
+        if (r < 0)
+                log_event_limited(1, LOG_WARN, "snapshot", "cannot be saved", LOG_E("error", r));
+}
+
+static void *write_on(void *arg) {
+        struct gw_disk *d = arg;
+        bool is_ending = false;
+        while (!is_ending) {
+                (void)pthread_mutex_lock(&d->lock);
+                while (!d->text && !d->is_ending)
+                        (void)pthread_cond_wait(&d->has_news, &d->lock);
+                char *text = d->text;
+                d->text = NULL;
+                is_ending = d->is_ending;
+                (void)pthread_mutex_unlock(&d->lock);
+                if (text)
+                        replace_file(d, text);
+                free(text);
+        }
+        return NULL;
+}
+
+int gw_disk_new(const char *folder, struct gw_disk **out) {
+        sigset_t all, before;
+        struct gw_disk *d = calloc(1, sizeof *d);
+        *out = NULL;
+        if (!d)
+                return -ENOMEM;
+        (void)snprintf(d->folder, sizeof d->folder, "%s", folder);
+        int a = snprintf(d->path, sizeof d->path, "%s/snapshot.json", folder);
+        int b = snprintf(d->beside, sizeof d->beside, "%s/snapshot.json.new", folder);
+        int r = a < 0 || b < 0 || (size_t)b >= sizeof d->beside ? ENAMETOOLONG : 0;
+        if (r == 0)
+                r = pthread_mutex_init(&d->lock, NULL);
+        if (r == 0)
+                r = pthread_cond_init(&d->has_news, NULL);
+        (void)sigfillset(&all);
+        (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the control's */
+        if (r == 0)
+                r = pthread_create(&d->thread, NULL, write_on, d);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r == 0)
+                *out = d;
+        else
+                free(d);
+        return -r;
+}
+
+static void hand_over(struct gw_disk *d, char *text, bool is_ending) {
+        (void)pthread_mutex_lock(&d->lock);
+        if (text) {
+                free(d->text);
+                d->text = text;
+        }
+        d->is_ending = is_ending;
+        (void)pthread_cond_signal(&d->has_news);
+        (void)pthread_mutex_unlock(&d->lock);
+}
+
+void gw_disk_free(struct gw_disk **dp) {
+        struct gw_disk *d = *dp;
+        *dp = NULL;
+        if (!d)
+                return;
+        hand_over(d, NULL, true);
+        (void)pthread_join(d->thread, NULL);
+        pthread_cond_destroy(&d->has_news);
+        pthread_mutex_destroy(&d->lock);
+        free(d);
+}
+
+/* ---- what is kept ---- */
+
 int gw_disk_save(struct gw_control *c) {
-        const char *folder = c->settings->conf->state_directory;
-        char path[PATH_MAX_BYTES], beside[PATH_MAX_BYTES];
         int64_t mono_ms = loop_clock_ms();
         json_t *root = json_pack("{s:i, s:I, s:I, s:O, s:o}", "format", FORMAT, "wall_ms",
                                  (json_int_t)clock_wall_ms(), "sale_ms",
                                  (json_int_t)gw_sale_time_ms(&c->shared, mono_ms), "document",
                                  (json_t *)c->snapshot->document, "flags", flags_of(c->slots));
-        if (!root)
-                return -ENOMEM;
-        (void)snprintf(path, sizeof path, "%s/snapshot.json", folder);
-        (void)snprintf(beside, sizeof beside, "%s/snapshot.json.new", folder);
-        int r = write_synced(beside, root);
+        char *text = json_dumps(root, JSON_COMPACT);
         json_decref(root);
-        if (r == 0 && rename(beside, path) < 0)
-                r = -errno;
-        return r == 0 ? sync_folder(folder) : r;
+        if (!text)
+                return -ENOMEM;
+        hand_over(c->disk, text, false);
+        return 0;
 }
 
 static void read_flags(struct gw_control *c, const json_t *rows) {

@@ -9,7 +9,7 @@
 #include "net/log.h"
 
 #define TICK_MS 100
-#define SAVE_EVERY_MS 1000                 /* at most; the disk may be slow */
+#define SAVE_EVERY_MS 1000                 /* at most */
 #define ROTATE_EVERY_MS (12 * 3600 * 1000) /* keys of TLS tickets */
 
 struct gw_keeper {
@@ -27,7 +27,7 @@ static void save(struct gw_keeper *k) {
         k->saved_at_ms = loop_clock_ms();
         int r = gw_disk_save(k->c);
         if (r < 0)
-                log_event_limited(1, LOG_WARN, "snapshot", "cannot be saved", LOG_E("error", r));
+                log_event_limited(1, LOG_WARN, "snapshot", "cannot be rendered", LOG_E("error", r));
 }
 
 static void say_away(struct gw_keeper *k, bool is_away) {

@@ -77,10 +77,8 @@ static bool read_words(const json_t *o, struct gw_sale *out) {
         out->facts.queue = (enum adm_queue)queue;
         out->facts.identity = (enum adm_identity)identity;
         out->left = (enum gw_left)left;
-        out->guest_work = span_eq(json_get_str(o, "guest_work"), SPAN("auto"));
         return copy_optional(o, "upstream", out->upstream, sizeof out->upstream) &&
-               copy_optional(o, "login_url", out->login_url, sizeof out->login_url) &&
-               copy_optional(o, "pages", out->pages_name, sizeof out->pages_name);
+               copy_optional(o, "login_url", out->login_url, sizeof out->login_url);
 }
 
 static uint64_t item_hash(struct span tenant, struct span item) {

@@ -60,11 +60,9 @@ struct gw_sale {
         uint32_t handle;           /* the store's */
         bool is_stored;            /* false: the store would not take it */
         enum gw_left left;
-        bool guest_work;
         char upstream[ADM_ID_LEN];            /* "": none */
         char login_url[GW_LOGIN_URL_MAX + 1]; /* "": none */
-        char pages_name[ADM_ID_LEN];
-        struct gw_rules match; /* rows are the snapshot's */
+        struct gw_rules match;                /* rows are the snapshot's */
         struct gw_rules bypass;
         uint64_t flag_version;
         int64_t flag_as_of_ms;

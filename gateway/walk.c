@@ -22,13 +22,6 @@ static const struct step steps[] = {
         {"answer", gw_step_answer},
 };
 
-const char *const *gw_walk_names(void) {
-        static const char *names[NET_COUNT_OF(steps) + 1];
-        for (size_t i = 0; i < NET_COUNT_OF(steps); i++)
-                names[i] = steps[i].name;
-        return names;
-}
-
 void gw_walk_run(struct gw_request *r) {
         enum gw_next next = GW_GO_ON;
         while (next == GW_GO_ON) {

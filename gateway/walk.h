@@ -10,7 +10,4 @@
 /* A request is complete; `owner` is its struct gw_worker. */
 void gw_walk_on_request(void *owner, struct http_exchange *x);
 
-/* The steps' names in order, ended by NULL: for documents and tests. */
-const char *const *gw_walk_names(void);
-
 #endif
