@@ -25,20 +25,18 @@ SANITIZERS = {
 }
 
 
-def make(folder, *options):
-    build.make(folder, "-Dtests=true", *options)
+PROGRAMS = ("gateway/sluice", "gateway/sluicectl", "origin/sluice-origin",
+            "loadgen/sluice-load")
+SETTINGS = {
+    BUILD: [],
+    ASAN: ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
+    TSAN: ["-Db_sanitize=thread", "-Db_lundef=false"],
+}
 
 
-def make_plain():
-    make(BUILD)
-
-
-def make_asan():
-    make(ASAN, "-Db_sanitize=address,undefined", "-Db_lundef=false")
-
-
-def make_tsan():
-    make(TSAN, "-Db_sanitize=thread", "-Db_lundef=false")
+def make(folder, *targets):
+    """Builds the targets, or all of a folder, unit tests too."""
+    build.make(folder, "-Dtests=true", *SETTINGS[folder], targets=targets)
 
 
 def pytest(*paths, build_folder=BUILD, deadline=900, side_by_side=1, **env):
@@ -108,46 +106,44 @@ def meson_test(folder, *suites):
 
 
 def lint():
-    make_plain()  # clang reads headers that the build makes
+    make(BUILD, *PROGRAMS)  # clang reads headers that the build makes
     return pytest("tests/lint", "-q")
 
 
 def unit():
-    make_plain()
-    make_asan()
-    make_tsan()
-    counts = [meson_test(BUILD, "unit"), meson_test(ASAN, "unit"), meson_test(TSAN, "unit"),
-              pytest("tests/proxy")]
+    for folder in SETTINGS:
+        make(folder)
+    counts = [*(meson_test(folder, "unit") for folder in SETTINGS), pytest("tests/proxy")]
     return tuple(map(sum, zip(*counts)))
 
 
 def integration():
-    make_asan()
+    make(ASAN, *PROGRAMS)
     return pytest("tests/scenario", "tests/origin", build_folder=ASAN, side_by_side=2, **SANITIZERS)
 
 
 def race():
-    make_plain()
+    make(BUILD, *PROGRAMS)
     return pytest("tests/race", side_by_side=2)
 
 
 def fault():
-    make_plain()
+    make(BUILD, *PROGRAMS)
     return pytest("tests/fault", side_by_side=3)
 
 
 def browser():
-    make_plain()
+    make(BUILD, *PROGRAMS)
     return pytest("tests/browser")
 
 
 def fuzz():
-    make_asan()
+    make(ASAN, *PROGRAMS)
     return pytest("tests/fuzz", build_folder=ASAN, side_by_side=2, **SANITIZERS)
 
 
 def soak():
-    make_plain()
+    make(BUILD, *PROGRAMS)
     return pytest("tests/race", "tests/fault", deadline=10 ** 6, SLUICE_SOAK="1")
 
 
