@@ -55,7 +55,7 @@ static const struct conf_option upstream_rows[] = {
         {"connect_timeout", "500ms", CONF_DURATION, 0, UP(connect_timeout_ms), 10, 60000,
          .sentence = "For a new connection."},
         {"request_timeout", "10s", CONF_DURATION, 0, UP(request_timeout_ms), 10, 600000,
-         .sentence = "From sending a request to the end of its answer."},
+         .sentence = "From a request to the head of its answer, and between two pieces of it."},
 };
 static const struct conf_element upstream = {upstream_rows, NET_COUNT_OF(upstream_rows),
                                              sizeof(struct conf_upstream),

@@ -15,8 +15,9 @@
 struct gw_forward {
         struct http_call call;
         struct gw_request *r;
-        bool is_started;   /* the answer's head has gone out */
-        size_t unconsumed; /* bytes the client has not taken yet */
+        bool is_started;     /* the answer's head has gone out */
+        int64_t progress_ms; /* the longest time without any */
+        size_t unconsumed;   /* bytes the client has not taken yet */
 };
 
 static void forward_free(struct gw_forward *f) {
@@ -128,12 +129,14 @@ static void on_head(struct http_call *call, int status, const struct http_header
                 log_event_limited(1, LOG_WARN, "forward", "fields of an answer left out",
                                   LOG_U("fields", n));
         tell_store(f->r, &t);
+        http_call_extend(call, f->progress_ms);
         start_answer(f, status, headers, n, t.length);
 }
 
 static void on_data(struct http_call *call, struct span data) {
         struct gw_forward *f = call->owner;
         size_t queued = http_answer_data(f->r->x, data, false);
+        http_call_extend(call, f->progress_ms);
         if (queued <= HTTP_ANSWER_QUEUE)
                 http_call_consumed(call, data.len);
         else
@@ -200,6 +203,7 @@ static void on_drain(struct http_exchange *x) {
                 return;
         size_t n = f->unconsumed;
         f->unconsumed = 0;
+        http_call_extend(&f->call, f->progress_ms);
         http_call_consumed(&f->call, n);
 }
 
@@ -222,6 +226,7 @@ static void pass_on(struct gw_request *r) {
         const struct conf_upstream *up = conf_gateway_upstream(conf, span_of(r->sale->upstream));
         f->call = (struct http_call){.events = &call_events, .owner = f, .manual_window = true};
         f->r = r;
+        f->progress_ms = up->request_timeout_ms;
         struct gw_forward_head head;
         struct http_call_request q = {
                 .body = r->x->body,

@@ -528,3 +528,13 @@ void http_call_consumed(struct http_call *call, size_t n) {
         h2_client_consumed(call->client->h2, &call_of(call)->h2, n);
         ask_turn_end(call->client);
 }
+
+void http_call_extend(struct http_call *call, int64_t deadline_ms) {
+        struct http_client *c = call->client;
+
+        assert(deadline_ms > 0);
+        if (!c)
+                return;
+        call_of(call)->deadline_at_ms = loop_now_ms(c->loop) + deadline_ms;
+        ask_timer(c, call_of(call)->deadline_at_ms);
+}

@@ -113,5 +113,8 @@ NET_MUST int http_client_start_kept(struct http_client *c, struct http_call *cal
  * anew at once. Idempotent. */
 void http_call_cancel(struct http_call *call);
 void http_call_consumed(struct http_call *call, size_t n);
+/* The deadline is `deadline_ms` > 0 from now instead: for answers that are
+ * streamed and make progress. Nothing happens on a call that is not open. */
+void http_call_extend(struct http_call *call, int64_t deadline_ms);
 
 #endif
