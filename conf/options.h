@@ -80,8 +80,10 @@ struct conf_table {
 /* The n-th row of the table and where its part begins; NULL after the last. */
 const struct conf_option *conf_table_row(const struct conf_table *table, size_t n, size_t *offset);
 
-/* Shared parts: struct conf_limits and struct conf_log. */
+/* Shared parts: struct conf_limits and struct conf_log. The last two limits
+ * are for programs that shoppers call themselves. */
 #define CONF_LIMIT_ROWS 18
+#define CONF_INNER_LIMIT_ROWS (CONF_LIMIT_ROWS - 2)
 #define CONF_LOG_ROWS 2
 extern const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS];
 extern const struct conf_option conf_log_rows[CONF_LOG_ROWS];

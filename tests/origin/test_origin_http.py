@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from h2client import H2
 from one_origin import assert_problem
 from run.process import Process, wait_until
 
@@ -245,3 +246,15 @@ def test_one_connection_serves_many_requests(origin):
         answer = connection.getresponse()
         assert answer.status == 200 and answer.read()
     connection.close()
+
+
+def test_a_gateway_may_give_up_many_requests_of_its_connection(origin):
+    """One connection carries thousands of shoppers; those that leave are no attack."""
+    headers = {"authorization": f"Bearer {origin.api.token}"}
+    after = origin.snapshot().json["digest"]
+    with H2(origin.api.url, timeout=10) as connection:
+        for _ in range(300):
+            stream = connection.start("GET", f"/v1/snapshot?wait=20000&after={after}", headers)
+            connection.h2.reset_stream(stream, 8)
+        assert connection.get("/v1/invariant", headers).status == 200
+        assert connection.goaway is None
