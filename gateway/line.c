@@ -177,7 +177,7 @@ enum gw_next gw_line_place(struct gw_request *r) {
                 return events(r);
         if (method == HTTP_DELETE)
                 return leave(r);
-        if (method != HTTP_POST)
+        if (method != HTTP_POST || r->is_prefetch)
                 return get_place(r);
         if (r->standing == GW_PASS_IN_FORCE) {
                 place_of_pass(r);

@@ -50,6 +50,7 @@ struct gw_request {
 
         struct gw_route route;
         bool is_bypassed;
+        bool is_prefetch;   /* made ahead of the person: never joins or claims */
         bool is_navigation; /* a GET that may join and claim on a gated path */
         bool wants_html;
         size_t host_len;

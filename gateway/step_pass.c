@@ -152,7 +152,7 @@ static bool route_needs_account(const struct gw_request *r) {
         if (r->is_bypassed || r->route.kind == GW_ROUTE_EVENTS)
                 return false;
         if (r->route.kind == GW_ROUTE_LINE)
-                return r->x->request.method == HTTP_POST;
+                return r->x->request.method == HTTP_POST && !r->is_prefetch;
         return true;
 }
 

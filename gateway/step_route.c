@@ -68,7 +68,7 @@ static bool best_is_html(const struct http_request *q) {
 /* A GET a person makes: not a prefetch, not a script's, not an image's. */
 static bool is_navigation(const struct gw_request *r) {
         const struct http_request *q = &r->x->request;
-        if (q->method != HTTP_GET || q->at[HTTP_FIELD_SEC_PURPOSE] || q->at[HTTP_FIELD_PURPOSE])
+        if (q->method != HTTP_GET || r->is_prefetch)
                 return false;
         struct span mode = http_request_field(q, HTTP_FIELD_SEC_FETCH_MODE);
         return mode.p ? span_eq(mode, SPAN("navigate")) : r->wants_html;
@@ -93,6 +93,7 @@ enum gw_next gw_step_route(struct gw_request *r) {
                 return answer_keys(r);
         if (r->route.kind == GW_ROUTE_NONE)
                 return gw_answer_problem(r, PROBLEM_NOT_FOUND, NULL);
+        r->is_prefetch = q->at[HTTP_FIELD_SEC_PURPOSE] || q->at[HTTP_FIELD_PURPOSE];
         r->is_navigation = is_navigation(r);
         return GW_GO_ON;
 }

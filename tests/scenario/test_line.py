@@ -50,6 +50,18 @@ def test_claiming_again_gives_the_same_pass(shop):
     assert claims[0]["jti"] == claims[1]["jti"] and claims[0]["exp"] == claims[1]["exp"]
 
 
+@pytest.mark.parametrize("name", ["sec-purpose", "purpose"])
+@pytest.mark.parametrize("identity", ["account", "guest"])
+def test_prefetch_never_joins_or_claims(shop, name, identity):
+    sale = shop.sale(identity=identity)
+    buyer = shop.guest(sale) if identity == "guest" else shop.buyer(sale)
+    answer = buyer.join(**{name: "prefetch"})
+    assert_problem(answer, 404, "not_found")
+    assert not answer.cookies and not buyer.ticket and not buyer.pass_
+    buyer.join()
+    assert buyer.ticket
+
+
 def test_get_by_the_ticket_of_one_admitted_is_200_with_the_pass(shop):
     buyer = shop.buyer(shop.sale())
     buyer.join()
