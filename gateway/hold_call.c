@@ -110,6 +110,18 @@ static void tell_store(struct gw_origin_call *c, const struct answered *a) {
         }
 }
 
+/* A further hold, and no room for it. With one unit an account the hold that
+ * the pass already has is the nearer reason; "all held" is for units that may
+ * come back. */
+static enum problem_code refusal_without_room(const struct gw_origin_call *c) {
+        const struct gw_sale *sale = c->r->sale;
+        if (sale->facts.per_account == 1 || c->qty > sale->facts.per_account)
+                return PROBLEM_BUYER_LIMIT;
+        if (sale->state == ADM_SALE_CLOSED)
+                return PROBLEM_CLOSED;
+        return sale->state == ADM_SALE_SOLD_OUT ? PROBLEM_SOLD_OUT_HOLD : PROBLEM_ALL_HELD;
+}
+
 static enum problem_code refusal_of(const struct gw_origin_call *c) {
         if (c->status != 403 || !c->replay_only)
                 return PROBLEM_CODE_COUNT;
@@ -122,9 +134,7 @@ static enum problem_code refusal_of(const struct gw_origin_call *c) {
                 return PROBLEM_PASS_REVOKED;
         if (!c->no_room)
                 return PROBLEM_CODE_COUNT;
-        /* A further hold, and no room for it. With one unit an account the hold
-         * that the pass already has is the nearer reason. */
-        return c->r->sale->facts.per_account == 1 ? PROBLEM_BUYER_LIMIT : PROBLEM_ALL_HELD;
+        return refusal_without_room(c);
 }
 
 static void answer_unanswered(struct gw_request *r, const struct gw_origin_call *c) {

@@ -202,6 +202,18 @@ def test_all_held_keeps_the_pass_and_says_when_to_come_back(shop):
     assert buyer.hold().status == 201
 
 
+def test_further_hold_is_told_why_there_is_none(shop):
+    """The gate has no room for it: sold out, or more than an account may have."""
+    sale = shop.sale(units=2, per_account=3)
+    buyer = admitted(shop, sale)
+    bought = buyer.hold(qty=2).json["hold"]
+    assert_problem(buyer.hold(), 409, "all_held")
+    assert_problem(buyer.hold(qty=4), 403, "buyer_limit")
+    assert shop.confirm(bought).status == 200
+    shop.wait_state(sale, "sold_out")
+    assert_problem(buyer.hold(), 409, "sold_out")
+
+
 def test_extension_comes_once_and_repeats_itself(shop):
     sale = shop.sale(hold_seconds=60, extend_seconds=30)
     buyer = admitted(shop, sale)
