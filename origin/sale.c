@@ -271,6 +271,7 @@ static void on_audit(void *user, const struct org_reply *r) {
                 org_call_json(c, 200, text);
 }
 
+/* Of one sale, or of all: then the route names none. */
 void org_sale_audit(struct org_call *c) {
         struct org_job *j = org_job_new(ORG_Q_AUDIT);
 

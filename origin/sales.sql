@@ -207,15 +207,18 @@ begin
         return sluice_api.sale_says('ok', p_sale, true);
 end $$;
 
+-- The last rows of one sale, or of all when p_sale is null.
 create function sluice_api.audit_list(p_sale text) returns text
 language sql stable as $$
-        select case when exists (select from sluice.sale where sale = p_sale) then
+        select case when p_sale is null
+                      or exists (select from sluice.sale where sale = p_sale) then
                 json_build_object('audit', coalesce((
                         select json_agg(json_build_object(
                                 'seq', a.seq, 'sale', a.sale, 'at', sluice_api.time_text(a.at),
                                 'actor', a.actor, 'verb', a.verb, 'version', a.version,
                                 'detail', a.detail) order by a.seq)
-                        from (select * from sluice.audit where sale = p_sale
+                        from (select * from sluice.audit
+                              where p_sale is null or sale = p_sale
                               order by seq desc limit 1000) a), '[]'))::text end
 $$;
 

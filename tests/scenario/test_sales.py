@@ -162,6 +162,16 @@ def test_sluicectl_holds_a_sale_from_stock_to_close(shop):
     assert sale in ctl(shop, "sales").stdout
 
 
+def test_sluicectl_audit_tells_one_sale_or_all(shop, item):
+    sales = [shop.fresh("s"), shop.fresh("s")]
+    for sale in sales:
+        put(shop, sale, item)
+    of_all, of_one = ctl(shop, "audit"), ctl(shop, "audit", sales[0])
+    assert of_all.returncode == 0 and all(sale in of_all.stdout for sale in sales), of_all
+    assert of_one.returncode == 0 and sales[0] in of_one.stdout, of_one
+    assert sales[1] not in of_one.stdout, of_one
+
+
 @pytest.mark.parametrize("words, code", [
     (("show", "nobody-made-this"), 1), (("open", "nobody-made-this"), 1), (("open",), 2),
     (("dance",), 2), ((), 2)])

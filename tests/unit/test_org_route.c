@@ -26,6 +26,7 @@ static void test_each_path_names_its_resource(void **state) {
                 {"/v1/sales/s-1/open", ORG_SALE_VERB},
                 {"/v1/sales/s-1/revoke", ORG_SALE_VERB},
                 {"/v1/sales/s-1/audit", ORG_SALE_AUDIT},
+                {"/v1/audit", ORG_SALE_AUDIT},
                 {"/v1/tenants/T/items/I", ORG_ITEM},
                 {"/v1/tenants/T/items/I/holds", ORG_ITEM_HOLDS},
                 {"/v1/tenants/T/orders", ORG_ORDERS},
