@@ -27,6 +27,7 @@ struct h2_server {
         uint64_t bytes;  /* received */
         uint64_t useful; /* of those, heads and bodies */
         bool had_settings;
+        bool is_lost;       /* no memory to go on with */
         bool is_ended;      /* the last GOAWAY of an orderly end was said */
         bool is_abuse_told; /* and the one of the other kind */
 };
@@ -380,6 +381,7 @@ static size_t h2_pull(struct http_session *s, char *out, size_t size) {
                         abuse_judge(h);
                         h->room = size - n;
                         ssize_t r = nghttp2_session_mem_send(h->ng, &h->left);
+                        h->is_lost = r < 0;
                         if (r <= 0)
                                 break;
                         h->n_left = (size_t)r;
@@ -482,8 +484,8 @@ static void h2_drain(struct http_session *s, bool final) {
 
 static bool h2_is_done(const struct http_session *s) {
         const struct h2_server *h = NET_CONTAINER_OF(s, struct h2_server, base);
-        return h->n_left == 0 && !nghttp2_session_want_read(h->ng) &&
-               !nghttp2_session_want_write(h->ng);
+        return h->is_lost || (h->n_left == 0 && !nghttp2_session_want_read(h->ng) &&
+                              !nghttp2_session_want_write(h->ng));
 }
 
 static void h2_free(struct http_session *s) {

@@ -12,6 +12,7 @@
 #define SWEEP_MIN_MS 10
 #define LINGER_MS 1000
 #define TRIM_MS 1000
+#define LATE_MS 1000
 #define CROWD 256
 
 /* ---- lists ---- */
@@ -39,8 +40,10 @@ static void list_leave(struct http_conn_list *l, struct http_conn *c) {
 }
 
 static void sweep_start(struct http_hub *h) {
-        if (!loop_timer_is_started(&h->sweep))
-                loop_timer_start(&h->sweep, h->sweep_ms);
+        if (loop_timer_is_started(&h->sweep))
+                return;
+        h->swept_at_ms = loop_now_ms(h->loop);
+        loop_timer_start(&h->sweep, h->sweep_ms);
 }
 
 void http_hub_move(struct http_conn *c, enum http_conn_state state) {
@@ -160,10 +163,17 @@ static void memory_trim(struct http_hub *h) {
         }
 }
 
-static void on_sweep(struct loop_timer *t) {
-        struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, sweep);
+/* This loop, not the clients, was late (stopped, or starved): what they sent
+ * meanwhile is still unread. They get one more interval. */
+static bool was_away(struct http_hub *h, int64_t now_ms) {
+        bool is_late = now_ms - h->swept_at_ms > h->sweep_ms + LATE_MS;
+        h->swept_at_ms = now_ms;
+        h->is_lenient = is_late && !h->is_lenient;
+        return h->is_lenient;
+}
+
+static void limits_check(struct http_hub *h, int64_t now) {
         const struct http_server_limits *lim = &h->conf.limits;
-        int64_t now = loop_now_ms(h->loop);
         sweep_aged(h, HTTP_CONN_HANDSHAKING, now - lim->handshake_ms, handshake_late);
         sweep_aged(h, HTTP_CONN_LINGERING, now - LINGER_MS, http_conn_cut);
         if (h->draining)
@@ -175,6 +185,13 @@ static void on_sweep(struct loop_timer *t) {
                 http_conn_check(c, now);
                 c = next;
         }
+}
+
+static void on_sweep(struct loop_timer *t) {
+        struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, sweep);
+        int64_t now = loop_now_ms(h->loop);
+        if (!was_away(h, now))
+                limits_check(h, now);
         if (now - h->trimmed_at_ms >= TRIM_MS) {
                 h->trimmed_at_ms = now;
                 memory_trim(h);

@@ -61,12 +61,14 @@ struct http_hub {
         struct loop_defer free_retired;
         struct loop_timer sweep;
         struct loop_timer read_again;
-        int64_t sweep_ms;      /* its interval */
+        int64_t sweep_ms; /* its interval */
+        int64_t swept_at_ms;
         int64_t trimmed_at_ms; /* memory was looked at */
         uint64_t most_conns;   /* since memory went back to the system */
         int64_t used_at_ms;    /* there was a connection */
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;
+        bool is_lenient;                      /* the last sweep judged nobody */
         void (*on_room)(struct http_hub *h);  /* fewer handshakes or connections */
         void (*on_empty)(struct http_hub *h); /* the last connection is gone */
         char in[HTTP_READ_BYTES];

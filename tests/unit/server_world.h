@@ -5,6 +5,7 @@
  *   /small       the body back (4,096)    /stream "one", "two", "three" in three turns
  *   /big         4 MiB, streamed          /hold   no answer
  *   /named       the request's fields as text
+ *   /nap         the page, after the whole loop stood still for 1.6 s
  */
 #ifndef TESTS_UNIT_SERVER_WORLD_H
 #define TESTS_UNIT_SERVER_WORLD_H

@@ -232,6 +232,23 @@ static void test_a_dripping_head_is_closed(void **state) {
         assert_int_equal(atomic_load(&world.requests), 0);
 }
 
+static void test_a_loop_that_was_away_blames_nobody(void **state) {
+        (void)state;
+        world.conf.limits.header_ms = 500;
+        world_start(&world);
+        int fd = client_open(&world);
+        client_say(fd, "GET /page HTTP/1.1\r\nHost: a\r\n\r\nGET /page HTTP/1.1\r\nHost:");
+        client_read(fd, got, sizeof got, "hello"); /* so it has the half head as well */
+        int other = client_open(&world);
+        client_say(other, "GET /nap HTTP/1.1\r\nHost: a\r\n\r\n");
+        world_wait(&world.requests, 2); /* it has begun */
+        client_say(fd, " a\r\n\r\n");
+        client_read(fd, got, sizeof got, "hello");
+        client_read(other, got, sizeof got, "hello");
+        close(fd);
+        close(other);
+}
+
 static void test_a_body_that_does_not_come_is_408(void **state) {
         (void)state;
         world.conf.limits.body_ms = 100;
@@ -536,6 +553,7 @@ int main(void) {
                 T(test_a_large_answer_flows_with_the_window),
                 T(test_a_silent_client_is_closed),
                 T(test_a_dripping_head_is_closed),
+                T(test_a_loop_that_was_away_blames_nobody),
                 T(test_a_body_that_does_not_come_is_408),
                 T(test_an_idle_connection_is_told_and_closed),
                 T(test_a_zero_window_is_cut_off),
