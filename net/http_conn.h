@@ -1,8 +1,11 @@
 /* net/http_conn.h - one accepted connection: its socket and TLS, the session
  * that understands its bytes, its limits in time.
  *
- *   accept -> HANDSHAKING -> IDLE <-> ACTIVE -> LINGERING -> freed
- *                    \________\___________\________________/
+ *   accept -> HANDSHAKING -> ACTIVE <-> IDLE
+ *                              |  (idle, failed, drained, or the client left)
+ *                              +-> LINGERING -> freed
+ *
+ * and from every state straight to its end, when it is cut.
  *
  * A state is also the list the connection is on. Times are looked at by one
  * coarse sweep; no connection has a timer of its own. Output is pulled from the
