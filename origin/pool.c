@@ -6,6 +6,7 @@
 #include "origin/pool_conn.h"
 
 #define TRIES_MAX 2      /* again after a deadlock or serialization failure */
+#define LET_GO_MAX 10    /* again after a transaction of ours let go by itself */
 #define TRY_AGAIN_MS 10  /* times the tries, with jitter */
 #define TICK_MS 20       /* how exact give-up times are */
 #define LATE_MS 500      /* past the server's own statement timeout */
@@ -220,8 +221,8 @@ static enum org_db_outcome outcome_of(const PGresult *r) {
                 return ORG_DB_UNKNOWN;
         /* Lock and statement timeouts, deadlocks that repeats did not mend, and
          * a server out of something. */
-        if (strcmp(s, "55P03") == 0 || strcmp(s, "57014") == 0 || strncmp(s, "40", 2) == 0 ||
-            strncmp(s, "53", 2) == 0)
+        if (strcmp(s, "55P03") == 0 || strcmp(s, "57014") == 0 || strcmp(s, "SL002") == 0 ||
+            strncmp(s, "40", 2) == 0 || strncmp(s, "53", 2) == 0)
                 return ORG_DB_BUSY;
         return ORG_DB_FAILED;
 }
@@ -237,11 +238,19 @@ static void on_again(struct loop_timer *t) {
         dispatch_soon(job->db);
 }
 
-static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *r) {
+/* How often a failure of this kind is worth another try. */
+static unsigned tries_for(const PGresult *r) {
         const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
 
-        if (!s || (strcmp(s, "40P01") != 0 && strcmp(s, "40001") != 0) || job->tries >= TRIES_MAX ||
-            db->is_closing)
+        if (!s)
+                return 0;
+        if (strcmp(s, "SL002") == 0)
+                return LET_GO_MAX;
+        return strcmp(s, "40P01") == 0 || strcmp(s, "40001") == 0 ? TRIES_MAX : 0;
+}
+
+static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *r) {
+        if (job->tries >= tries_for(r) || db->is_closing)
                 return false;
         job->tries++;
         metrics_add(&db->counters.retries, 1);

@@ -11,7 +11,8 @@
 -- transaction, and a hold is over *at* expires_at.
 --
 -- What is refused before anything was written is returned as an answer; what
--- is refused later is raised with SQLSTATE SL001, so that nothing remains.
+-- is refused later is raised with SQLSTATE SL001, so that nothing remains. SL002
+-- lets go of everything to be tried again by the origin.
 
 drop schema if exists sluice_api cascade;
 create schema sluice_api;
@@ -92,24 +93,44 @@ end $$;
 
 -- What a sale's window says to one buyer now.
 create type sluice_api.sale_window as (
-        refuses      text,
+        refuses      text,   -- why nothing new may be held; null: it may
+        item         text,
         per_account  bigint,
         hold_seconds bigint,
         round        bigint,
-        used         bigint -- units of the buyer already
+        used         bigint  -- units of the buyer already
 );
 
+-- p_item null: of whatever item; p_round null: of whatever round.
 create function sluice_api.window_now(p_sale text, p_tenant text, p_item text, p_buyer text,
                                       p_round bigint)
 returns sluice_api.sale_window
 language plpgsql as $$
 declare
-        v_sale sluice.sale;
+        v sluice_api.sale_window;
 begin
-        select * into v_sale from sluice.sale where sale = p_sale;
-        return (sluice_api.sale_refuses(v_sale, p_tenant, p_item, p_buyer, p_round),
-                v_sale.per_account, v_sale.hold_seconds, v_sale.round,
-                sluice_api.units_of(p_tenant, p_sale, p_buyer, null))::sluice_api.sale_window;
+        select case
+                when s.tenant <> p_tenant or p_item is not null and s.item is distinct from p_item
+                        then 'sale_differs'
+                when s.closed_at is not null or s.closes_at <= now() then 'closed'
+                when s.opens_at > now() then 'not_open'
+                when s.paused_at is not null and s.hard then 'paused'
+                when p_round <> s.round then 'pass_revoked'
+                when exists (select from sluice.revocation r
+                             where r.sale = s.sale and r.round = s.round
+                               and r.account = p_buyer) then 'pass_revoked' end,
+               s.item, s.per_account, s.hold_seconds, s.round,
+               (select coalesce(sum(h.qty), 0)
+                from sluice.hold h
+                where h.tenant = p_tenant and h.sale = p_sale and h.buyer = p_buyer
+                  and (h.state in ('sold', 'shipped')
+                       or h.state = 'held' and h.expires_at > now()))
+        into v
+        from sluice.sale s where s.sale = p_sale;
+        if not found then
+                v.refuses := 'not_found';
+        end if;
+        return v;
 end $$;
 
 create function sluice_api.version_text(p_n bigint) returns text
@@ -187,14 +208,13 @@ begin
                                            'state', p_state, 'hold', p_hold)::text;
 end $$;
 
--- The buyer's turn in this sale: held until the end of the transaction, so
--- that two keys of one buyer are counted one after the other.
-create function sluice_api.lock_buyer(p_tenant text, p_sale text, p_buyer text) returns void
-language plpgsql as $$
-begin
-        perform pg_advisory_xact_lock(
-                hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0));
-end $$;
+-- The buyer's turn in this sale: a lock on this number, held until the end of
+-- the transaction, makes two keys of one buyer count one after the other. Two
+-- buyers who share a number wait for each other, and no more.
+create function sluice_api.buyer_number(p_tenant text, p_sale text, p_buyer text) returns bigint
+language sql immutable as $$
+        select hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0)
+$$;
 
 create function sluice_api.note(p_hold sluice.hold, p_from text, p_to text, p_reason text,
                                 p_actor text)
@@ -294,8 +314,7 @@ begin
                 exit when v_more = 0 and not v_wait;
                 v_back := v_back + v_more;
         end loop;
-        raise exception 'too many at once for %/%', p_tenant, p_item
-                using errcode = 'serialization_failure';
+        raise exception 'too many at once for %/%', p_tenant, p_item using errcode = 'SL002';
 end $$;
 
 create function sluice_api.reserve(
@@ -312,6 +331,7 @@ declare
         v_item    sluice.item;
         v_open    text;
         v_body    text;
+        v_turn    text;
         v_asked   timestamptz;
         v_why     text;
 begin
@@ -363,7 +383,8 @@ begin
         end if;
 
         if p_sale is not null then
-                perform sluice_api.lock_buyer(p_tenant, p_sale, p_buyer);
+                v_turn := pg_advisory_xact_lock(
+                        sluice_api.buyer_number(p_tenant, p_sale, p_buyer))::text;
                 if sluice_api.units_of(p_tenant, p_sale, p_buyer, p_id) + p_qty
                    > v_window.per_account then
                         perform sluice_api.refuse('buyer_limit', v_stock, null,
@@ -372,8 +393,7 @@ begin
         end if;
         v_body := sluice_api.hold_json(v_hold); -- now, since the row below is locked
         v_asked := clock_timestamp();
-        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null,
-                                        true);
+        v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null, true);
         return ('created', v_body, v_item.available,
                 sluice_api.version_text(v_item.n), 'held', null,
                 sluice_api.us(statement_timestamp(), v_asked),
@@ -393,10 +413,11 @@ language plpgsql as $$
 declare
         v_request bytea := sha256(convert_to(p_request, 'UTF8'));
         v_now     timestamptz(3) := date_trunc('milliseconds', now());
-        v_sale    sluice.sale;
+        v_window  sluice_api.sale_window;
         v_hold    sluice.hold;
         v_stock   sluice_api.stock;
         v_item    sluice.item;
+        v_turn    text;
         v_why     text;
         v_short   sluice_api.stock;
         v_of_sale bigint := 0;
@@ -417,14 +438,11 @@ begin
                 return sluice_api.replay_order(v_hold, v_request);
         end if;
         if p_sale is not null then
-                select * into v_sale from sluice.sale where sale = p_sale;
+                v_window := sluice_api.window_now(p_sale, p_tenant, null, p_buyer, p_round);
                 select coalesce(sum(qty), 0) into v_of_sale
-                from unnest(p_items, p_qtys) as l (item, qty) where item = v_sale.item;
-                v_why := coalesce(case when v_of_sale = 0 and v_sale.sale is not null
-                                       then 'sale_differs' end,
-                                  sluice_api.sale_refuses(v_sale, p_tenant, v_sale.item, p_buyer,
-                                                          p_round),
-                                  v_why);
+                from unnest(p_items, p_qtys) as l (item, qty) where item = v_window.item;
+                v_why := coalesce(v_window.refuses,
+                                  case when v_of_sale = 0 then 'sale_differs' end, v_why);
         end if;
         if v_why is not null then
                 return sluice_api.say(v_why, null, v_short.available);
@@ -435,12 +453,12 @@ begin
                                          created_at, idem_key, line, request, round, pass_jti,
                                          channel, order_ref)
                 values (p_tenant, p_ids[i], p_items[i],
-                        case when p_items[i] = v_sale.item then p_sale end, p_buyer, p_qtys[i],
+                        case when p_items[i] = v_window.item then p_sale end, p_buyer, p_qtys[i],
                         'held',
-                        v_now + make_interval(secs => least(coalesce(v_sale.hold_seconds, 600),
+                        v_now + make_interval(secs => least(coalesce(v_window.hold_seconds, 600),
                                                             p_max_hold)),
-                        v_now, p_key, i - 1, v_request, v_sale.round,
-                        case when p_items[i] = v_sale.item then p_pass_jti end, p_channel,
+                        v_now, p_key, i - 1, v_request, v_window.round,
+                        case when p_items[i] = v_window.item then p_pass_jti end, p_channel,
                         p_order_ref)
                 on conflict on constraint hold_key_is_used_once do nothing
                 returning * into v_hold;
@@ -453,8 +471,9 @@ begin
                 perform sluice_api.note(v_hold, null, 'held', 'reserved', 'buyer');
         end loop;
         if v_of_sale > 0 then
-                perform sluice_api.lock_buyer(p_tenant, p_sale, p_buyer);
-                if sluice_api.units_of(p_tenant, p_sale, p_buyer, null) > v_sale.per_account then
+                v_turn := pg_advisory_xact_lock(
+                        sluice_api.buyer_number(p_tenant, p_sale, p_buyer))::text;
+                if sluice_api.units_of(p_tenant, p_sale, p_buyer, null) > v_window.per_account then
                         perform sluice_api.refuse('buyer_limit', v_short, null, null);
                 end if;
         end if;
@@ -510,25 +529,6 @@ begin
           and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
           and id is distinct from p_but
         order by created_at limit 1);
-end $$;
-
--- Why a sale's window lets nothing new be held; null: it does.
-create function sluice_api.sale_refuses(p_sale sluice.sale, p_tenant text, p_item text,
-                                        p_buyer text, p_round bigint)
-returns text
-language plpgsql as $$
-begin
-        return case
-                when p_sale.sale is null then 'not_found'
-                when p_sale.tenant <> p_tenant or p_sale.item is distinct from p_item
-                        then 'sale_differs'
-                when p_sale.closed_at is not null or p_sale.closes_at <= now() then 'closed'
-                when p_sale.opens_at > now() then 'not_open'
-                when p_sale.paused_at is not null and p_sale.hard then 'paused'
-                when p_round is not null and p_round <> p_sale.round then 'pass_revoked'
-                when exists (select from sluice.revocation r
-                             where r.sale = p_sale.sale and r.round = p_sale.round
-                               and r.account = p_buyer) then 'pass_revoked' end;
 end $$;
 
 -- The refusal for a step that the hold's state does not allow.
@@ -682,21 +682,20 @@ create function sluice_api.take_anew(p_hold sluice.hold, p_payment_ref text, p_n
 returns sluice_api.answer
 language plpgsql as $$
 declare
-        v_now   timestamptz(3) := date_trunc('milliseconds', now());
-        v_sale  sluice.sale;
-        v_back  bigint := 0;
-        v_hold  sluice.hold;
-        v_item  sluice.item;
-        v_asked timestamptz;
-        v_why   text;
+        v_now    timestamptz(3) := date_trunc('milliseconds', now());
+        v_window sluice_api.sale_window;
+        v_turn   text;
+        v_back   bigint := 0;
+        v_hold   sluice.hold;
+        v_item   sluice.item;
+        v_asked  timestamptz;
 begin
         if p_hold.sale is not null then
-                select * into v_sale from sluice.sale where sale = p_hold.sale;
-                v_why := sluice_api.sale_refuses(v_sale, p_hold.tenant, p_hold.item,
-                                                 p_hold.buyer, null);
-                if v_why = 'paused' then
+                v_window := sluice_api.window_now(p_hold.sale, p_hold.tenant, p_hold.item,
+                                                  p_hold.buyer, null);
+                if v_window.refuses = 'paused' then
                         return sluice_api.say('paused');
-                elsif v_why is not null then
+                elsif v_window.refuses is not null then
                         return sluice_api.answer_of('hold_expired', p_hold, false);
                 end if;
         end if;
@@ -714,9 +713,10 @@ begin
                 p_payment_ref, p_hold.id)
         returning * into v_hold;
         if p_hold.sale is not null then
-                perform sluice_api.lock_buyer(p_hold.tenant, p_hold.sale, p_hold.buyer);
+                v_turn := pg_advisory_xact_lock(sluice_api.buyer_number(
+                        p_hold.tenant, p_hold.sale, p_hold.buyer))::text;
                 if sluice_api.units_of(p_hold.tenant, p_hold.sale, p_hold.buyer, p_new)
-                   + p_hold.qty > v_sale.per_account then
+                   + p_hold.qty > v_window.per_account then
                         perform sluice_api.refuse('hold_expired',
                                 sluice_api.stock_now(p_hold.tenant, p_hold.item), 'expired',
                                 sluice_api.hold_name(p_hold.id));
