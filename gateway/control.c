@@ -330,6 +330,7 @@ void gw_control_free(struct gw_control **cp) {
         http_pool_free(&c->origin);
         gw_admin_free(&c->admin);
         gw_snapshot_free(&c->snapshot);
+        json_decref(c->document);
         loop_timer_cancel(&c->drain_end);
         loop_signal_cancel(&c->on_term);
         loop_signal_cancel(&c->on_int);

@@ -32,6 +32,7 @@ struct gw_control {
         struct gw_settings *settings; /* of the last good load */
         struct gw_shared shared;
         struct gw_snapshot *snapshot; /* as last published; never NULL while running */
+        json_t *document;             /* what it was made of; NULL before the first */
         struct gw_worker **workers;
         size_t n_workers;
         struct gw_counters counters; /* this thread's own */

@@ -163,7 +163,7 @@ int gw_disk_save(struct gw_control *c) {
         json_t *root = json_pack("{s:i, s:I, s:I, s:O, s:o}", "format", FORMAT, "wall_ms",
                                  (json_int_t)clock_wall_ms(), "sale_ms",
                                  (json_int_t)gw_sale_time_ms(&c->shared, mono_ms), "document",
-                                 (json_t *)c->snapshot->document, "flags", flags_of(c->slots));
+                                 c->document, "flags", flags_of(c->slots));
         char *text = json_dumps(root, JSON_COMPACT);
         json_decref(root);
         if (!text)

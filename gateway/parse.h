@@ -3,7 +3,7 @@
  * Fields that are missing take the contract's defaults; one that is of
  * another type or out of range makes its sale unusable, never the whole.
  *
- * Ownership  rules' spans point into the document.
+ * Ownership  nothing of the document is kept: rules are copied.
  * Context    the control thread.
  */
 #ifndef GATEWAY_PARSE_H

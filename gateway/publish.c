@@ -97,11 +97,18 @@ static void forget_missing(struct gw_control *c, const struct gw_snapshot *next)
         }
 }
 
+/* What a snapshot is built from. */
+struct source {
+        const json_t *document;
+        struct gw_items items;
+        bool is_new; /* the store has not heard of it */
+};
+
 /* One sale of the document behind those already in `s`. */
-static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *row,
-                    const struct gw_items *items, bool is_new) {
+static int add_sale(struct gw_control *c, struct gw_snapshot *s, const struct source *from,
+                    const json_t *row) {
         struct gw_sale *sale = &s->sales[s->n_sales];
-        int r = gw_parse_sale(row, items, s->now_ms, sale);
+        int r = gw_parse_sale(row, &from->items, s->now_ms, sale);
         s->n_sales++; /* from here on the snapshot frees it */
         if (r != 0) {
                 log_event_limited(1, LOG_WARN, "sale", "unusable in the snapshot",
@@ -115,29 +122,29 @@ static int add_sale(struct gw_control *c, struct gw_snapshot *s, const json_t *r
         const struct gw_sale *before =
                 c->snapshot ? gw_snapshot_sale(c->snapshot, span_of(sale->facts.id)) : NULL;
         sale->slot = before && before->slot ? before->slot : gw_slots_of(c->slots, sale->facts.id);
-        r = is_new ? tell_store(c, s->document, sale) : 0;
+        r = from->is_new ? tell_store(c, from->document, sale) : 0;
         if (r < 0)
                 return r;
         judge_state(c, sale);
         return render(c, sale);
 }
 
-static int add_sales(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
-        struct gw_items items;
+static int add_sales(struct gw_control *c, struct gw_snapshot *s, struct source *from) {
         size_t i;
         const json_t *row;
-        int r = gw_items_init(&items, json_object_get(s->document, "items"));
-        json_array_foreach(json_object_get(s->document, "sales"), i, row) {
+        int r = gw_items_init(&from->items, json_object_get(from->document, "items"));
+        json_array_foreach(json_object_get(from->document, "sales"), i, row) {
                 if (r < 0 || i >= GW_SALES_MAX)
                         break;
-                r = add_sale(c, s, row, &items, is_new);
+                r = add_sale(c, s, from, row);
         }
-        gw_items_fini(&items);
+        gw_items_fini(&from->items);
         return r;
 }
 
-static int fill(struct gw_control *c, struct gw_snapshot *s, bool is_new) {
-        int r = add_sales(c, s, is_new);
+static int fill(struct gw_control *c, struct gw_snapshot *s, const json_t *document, bool is_new) {
+        struct source from = {.document = document, .is_new = is_new};
+        int r = add_sales(c, s, &from);
         if (r == 0)
                 r = gw_snapshot_index(s);
         if (r == 0)
@@ -155,17 +162,16 @@ static void hand_over(struct gw_control *c, struct gw_snapshot *s) {
         gw_snapshot_free(&before);
 }
 
-static int build(struct gw_control *c, json_t *document, bool is_new, struct span digest) {
+static int build(struct gw_control *c, const json_t *document, bool is_new, struct span digest) {
         const json_t *sales = json_object_get(document, "sales");
         struct gw_snapshot *s = gw_snapshot_new(c->settings, json_array_size(sales));
         if (!s)
                 return -ENOMEM;
-        s->document = json_incref(document);
         s->known = document != NULL;
         s->now_ms = json_get_int(document, "now", 0);
         if (digest.len < sizeof s->digest && digest.len > 0)
                 memcpy(s->digest, digest.p, digest.len);
-        int r = fill(c, s, is_new);
+        int r = fill(c, s, document, is_new);
         if (r < 0) {
                 gw_snapshot_free(&s);
                 return r;
@@ -183,16 +189,18 @@ int gw_publish_document(struct gw_control *c, json_t *document, bool is_live) {
                 return 1;
         /* By the digest of the one on disk we would be told only what is new. */
         struct span digest = is_live ? json_get_str(document, "digest") : (struct span){NULL, 0};
-        return build(c, document, true, digest);
+        int r = build(c, document, true, digest);
+        if (r == 0) {
+                json_decref(c->document);
+                c->document = json_incref(document);
+        }
+        return r;
 }
 
 int gw_publish_again(struct gw_control *c) {
         char digest[sizeof c->snapshot->digest];
         memcpy(digest, c->snapshot->digest, sizeof digest);
-        json_t *document = json_incref(c->snapshot->document);
-        int r = build(c, document, false, span_of(digest));
-        json_decref(document);
-        return r;
+        return build(c, c->document, false, span_of(digest));
 }
 
 bool gw_publish_is_due(struct gw_control *c) {

@@ -1,7 +1,6 @@
 #include "gateway/snapshot.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "gateway/hash.h"
@@ -51,7 +50,6 @@ void gw_snapshot_free(struct gw_snapshot **sp) {
         free(s->sales);
         free(s->index);
         free(s->ranked);
-        json_decref(s->document);
         gw_settings_free(&s->settings);
         free(s);
 }

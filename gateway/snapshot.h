@@ -37,7 +37,7 @@ struct gw_rule {
 };
 
 struct gw_rules {
-        struct gw_rule *at;
+        struct gw_rule *at; /* one allocation, the rows' texts behind the rows */
         size_t count;
 };
 
@@ -62,7 +62,7 @@ struct gw_sale {
         enum gw_left left;
         char upstream[ADM_ID_LEN];            /* "": none */
         char login_url[GW_LOGIN_URL_MAX + 1]; /* "": none */
-        struct gw_rules match;                /* rows are the snapshot's */
+        struct gw_rules match;
         struct gw_rules bypass;
         uint64_t flag_version;
         int64_t flag_as_of_ms;
@@ -91,7 +91,6 @@ struct gw_snapshot {
         struct http_page *list; /* GET /sales */
         struct http_page *list_304;
         char list_etag[GW_ETAG_LEN];
-        void *document; /* the parsed JSON that rules point into; own reference */
 };
 
 /* An empty one of unknown sales. NULL when out of memory. */
