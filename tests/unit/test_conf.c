@@ -96,88 +96,84 @@ static const char *faults_of(const char *text) {
         return said;
 }
 
+static const struct {
+        const char *why, *text, *said;
+} fault_rows[] = {
+        {"all is well", "workers: 1\n", ""},
+        {"null is as good as nothing", "workers: null\nlimits:\nupstreams: ~\n", ""},
+        {"a list of one", "listen: 127.0.0.1:0\n", ""},
+        {"an unknown option", "wrokers: 1\n", "1: wrokers: no such option; is `workers` meant?\n"},
+        {"nothing like it", "colour: red\n", "1: colour: no such option\n"},
+        {"right, but elsewhere", "idle: 1s\n",
+         "1: idle: no such option here; is `limits.idle` meant?\n"},
+        {"a section by points", "log.level: info\n", "1: log.level: no such option\n"},
+        {"unknown in a section", "limits:\n  idel: 1s\n",
+         "2: limits.idel: no such option; is `idle` meant?\n"},
+        {"no number", "workers: many\n", "1: workers: expected a whole number 0..256\n"},
+        {"below zero", "workers: -1\n", "1: workers: expected a whole number 0..256\n"},
+        {"too large", "workers: 257\n", "1: workers: expected a whole number 0..256\n"},
+        {"very much too large", "workers: 99999999999999999999\n",
+         "1: workers: expected a whole number 0..256\n"},
+        {"a duration without unit", "drain: 25\n",
+         "1: drain: `25` has no unit; expected a duration as 250ms, 10s, 5m or 1h\n"},
+        {"a duration in another unit", "drain: 25sec\n",
+         "1: drain: expected a duration with a unit (ms, s, m, h), 0ms..1h\n"},
+        {"a duration with a fraction", "drain: 2.5s\n",
+         "1: drain: expected a duration with a unit (ms, s, m, h), 0ms..1h\n"},
+        {"a duration out of range", "limits: {idle: 2h}\n",
+         "1: limits.idle: expected a duration 1s..1h\n"},
+        {"a size without unit", "limits: {body_bytes: 4096}\n",
+         "1: limits.body_bytes: `4096` has no unit; expected a size as 512B, 64KiB or "
+         "1MiB\n"},
+        {"a size out of range", "limits: {body_bytes: 2MiB}\n",
+         "1: limits.body_bytes: expected a size 256B..1MiB\n"},
+        {"a choice", "log: {level: loud}\n",
+         "1: log.level: expected one of debug, info, warn, error\n"},
+        {"a list for one value", "workers: [1]\n",
+         "1: workers: expected one value, not a list or a section\n"},
+        {"a section for a list", "listen: {a: b}\n", "1: listen: expected a list\n"},
+        {"one value for a section", "limits: 5\n", "1: limits: expected options below it\n"},
+        {"twice", "workers: 1\nworkers: 2\n", "2: workers: is there twice\n"},
+        {"a section twice", "log: {level: info}\nlog: {level: warn}\n", "2: log: is there twice\n"},
+        {"addresses", "listen:\n- 127.0.0.1\n- ::1:5\n- 127.0.0.1:70000\n- '[::1]:0'\n- ':5'\n",
+         "2: listen[0]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"
+         "3: listen[1]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"
+         "4: listen[2]: expected a port 0..65535 behind the host\n"
+         "6: listen[4]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"},
+        {"address blocks", "trusted_proxies: [10.0.0.0/8, 10.0.0.1/8, 1.2.3.4/33, x, '::/0']\n",
+         "1: trusted_proxies[1]: expected an address block whose bits behind the length "
+         "are zero\n"
+         "1: trusted_proxies[2]: expected an address block, as 10.0.0.0/8 or "
+         "2001:db8::/32\n"
+         "1: trusted_proxies[3]: expected an address block, as 10.0.0.0/8 or "
+         "2001:db8::/32\n"},
+        {"upstreams",
+         "upstreams:\n  shop: {address: '127.0.0.1:0'}\n  Shop: {}\n  b:\n    protocol: "
+         "h3\n",
+         "2: upstreams.shop.address: expected a port 1..65535 behind the host\n"
+         "3: upstreams.Shop: expected a name of 1..63 small letters, digits and -\n"
+         "5: upstreams.b.protocol: expected one of h2c\n"
+         "5: upstreams.b.address: is missing: Where the shop's own server listens.\n"},
+        {"an upstream twice",
+         "upstreams:\n  a: {address: '1.2.3.4:5'}\n  a: {address: '1.2.3.4:5'}\n",
+         "3: upstreams.a: is there twice\n"},
+        {"a cookie's name", "accounts: {cookie: 'a b'}\n",
+         "1: accounts.cookie: expected the name of a cookie, 1..64 letters, digits, - or "
+         "_\n"},
+        {"what only two options show", "snapshot: {wait: 2s}\n",
+         "1: snapshot.away_after: expected at least twice snapshot.wait\n"},
+        {"a zero byte", "accounts: {issuer: \"a\\0b\"}\n",
+         "1: accounts.issuer: expected one value, not a list or a section\n"},
+};
+
 static void test_each_fault_says_line_field_and_what_was_expected(void **state) {
-        static const struct {
-                const char *why, *text, *said;
-        } rows[] = {
-                {"all is well", "workers: 1\n", ""},
-                {"null is as good as nothing", "workers: null\nlimits:\nupstreams: ~\n", ""},
-                {"a list of one", "listen: 127.0.0.1:0\n", ""},
-                {"an unknown option", "wrokers: 1\n",
-                 "1: wrokers: no such option; is `workers` meant?\n"},
-                {"nothing like it", "colour: red\n", "1: colour: no such option\n"},
-                {"right, but elsewhere", "idle: 1s\n",
-                 "1: idle: no such option here; is `limits.idle` meant?\n"},
-                {"a section by points", "log.level: info\n", "1: log.level: no such option\n"},
-                {"unknown in a section", "limits:\n  idel: 1s\n",
-                 "2: limits.idel: no such option; is `idle` meant?\n"},
-                {"no number", "workers: many\n", "1: workers: expected a whole number 0..256\n"},
-                {"below zero", "workers: -1\n", "1: workers: expected a whole number 0..256\n"},
-                {"too large", "workers: 257\n", "1: workers: expected a whole number 0..256\n"},
-                {"very much too large", "workers: 99999999999999999999\n",
-                 "1: workers: expected a whole number 0..256\n"},
-                {"a duration without unit", "drain: 25\n",
-                 "1: drain: `25` has no unit; expected a duration as 250ms, 10s, 5m or 1h\n"},
-                {"a duration in another unit", "drain: 25sec\n",
-                 "1: drain: expected a duration with a unit (ms, s, m, h), 0ms..1h\n"},
-                {"a duration with a fraction", "drain: 2.5s\n",
-                 "1: drain: expected a duration with a unit (ms, s, m, h), 0ms..1h\n"},
-                {"a duration out of range", "limits: {idle: 2h}\n",
-                 "1: limits.idle: expected a duration 1s..1h\n"},
-                {"a size without unit", "limits: {body_bytes: 4096}\n",
-                 "1: limits.body_bytes: `4096` has no unit; expected a size as 512B, 64KiB or "
-                 "1MiB\n"},
-                {"a size out of range", "limits: {body_bytes: 2MiB}\n",
-                 "1: limits.body_bytes: expected a size 256B..1MiB\n"},
-                {"a choice", "log: {level: loud}\n",
-                 "1: log.level: expected one of debug, info, warn, error\n"},
-                {"a list for one value", "workers: [1]\n",
-                 "1: workers: expected one value, not a list or a section\n"},
-                {"a section for a list", "listen: {a: b}\n", "1: listen: expected a list\n"},
-                {"one value for a section", "limits: 5\n",
-                 "1: limits: expected options below it\n"},
-                {"twice", "workers: 1\nworkers: 2\n", "2: workers: is there twice\n"},
-                {"a section twice", "log: {level: info}\nlog: {level: warn}\n",
-                 "2: log: is there twice\n"},
-                {"addresses",
-                 "listen:\n- 127.0.0.1\n- ::1:5\n- 127.0.0.1:70000\n- '[::1]:0'\n- ':5'\n",
-                 "2: listen[0]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"
-                 "3: listen[1]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"
-                 "4: listen[2]: expected a port 0..65535 behind the host\n"
-                 "6: listen[4]: expected HOST:PORT, as 127.0.0.1:8443 or [::1]:8443\n"},
-                {"address blocks",
-                 "trusted_proxies: [10.0.0.0/8, 10.0.0.1/8, 1.2.3.4/33, x, '::/0']\n",
-                 "1: trusted_proxies[1]: expected an address block whose bits behind the length "
-                 "are zero\n"
-                 "1: trusted_proxies[2]: expected an address block, as 10.0.0.0/8 or "
-                 "2001:db8::/32\n"
-                 "1: trusted_proxies[3]: expected an address block, as 10.0.0.0/8 or "
-                 "2001:db8::/32\n"},
-                {"upstreams",
-                 "upstreams:\n  shop: {address: '127.0.0.1:0'}\n  Shop: {}\n  b:\n    protocol: "
-                 "h3\n",
-                 "2: upstreams.shop.address: expected a port 1..65535 behind the host\n"
-                 "3: upstreams.Shop: expected a name of 1..63 small letters, digits and -\n"
-                 "5: upstreams.b.protocol: expected one of h2c\n"
-                 "5: upstreams.b.address: is missing: Where the shop's own server listens.\n"},
-                {"an upstream twice",
-                 "upstreams:\n  a: {address: '1.2.3.4:5'}\n  a: {address: '1.2.3.4:5'}\n",
-                 "3: upstreams.a: is there twice\n"},
-                {"a cookie's name", "accounts: {cookie: 'a b'}\n",
-                 "1: accounts.cookie: expected the name of a cookie, 1..64 letters, digits, - or "
-                 "_\n"},
-                {"what only two options show", "snapshot: {wait: 2s}\n",
-                 "1: snapshot.away_after: expected at least twice snapshot.wait\n"},
-                {"a zero byte", "accounts: {issuer: \"a\\0b\"}\n",
-                 "1: accounts.issuer: expected one value, not a list or a section\n"},
-        };
         char text[4096];
 
         (void)state;
-        for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
-                print_message("  %s\n", rows[i].why);
-                (void)snprintf(text, sizeof(text), "%s%s", rows[i].text, GOOD_REST);
-                assert_string_equal(faults_of(text), rows[i].said);
+        for (size_t i = 0; i < NET_COUNT_OF(fault_rows); i++) {
+                print_message("  %s\n", fault_rows[i].why);
+                (void)snprintf(text, sizeof(text), "%s%s", fault_rows[i].text, GOOD_REST);
+                assert_string_equal(faults_of(text), fault_rows[i].said);
         }
 }
 

@@ -152,66 +152,62 @@ static void test_the_key_decides_the_algorithm(void **state) {
         jwt_keys_free(&keys);
 }
 
+static const struct jwt_rules strict = {.issuer = "shop", .audience = "edge", .leeway_ms = 2000};
+
+static const struct {
+        const char *why, *payload;
+        const struct jwt_rules *rules;
+        int outcome;
+} claim_rows[] = {
+        {"sub and exp suffice", GOOD, &plain, 0},
+        {"no exp", "{\"sub\":\"a\"}", &plain, JWT_BAD_CLAIMS},
+        {"exp is text", "{\"sub\":\"a\",\"exp\":\"1795942860\"}", &plain, JWT_BAD_CLAIMS},
+        {"exp is below zero", "{\"sub\":\"a\",\"exp\":-1}", &plain, JWT_BAD_CLAIMS},
+        {"exp is beyond all years", "{\"sub\":\"a\",\"exp\":1e300}", &plain, JWT_BAD_CLAIMS},
+        {"exp with a fraction", "{\"sub\":\"a\",\"exp\":1795942860.5}", &plain, 0},
+        {"no sub", "{\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
+        {"sub is a number", "{\"sub\":1,\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
+        {"sub is empty", "{\"sub\":\"\",\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
+        {"ended longer ago than the leeway", "{\"sub\":\"a\",\"exp\":1795942798}", &plain,
+         JWT_EXPIRED},
+        {"ended within the leeway", "{\"sub\":\"a\",\"exp\":1795942799}", &plain, 0},
+        {"starts later", "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":1795942803}", &plain,
+         JWT_NOT_YET},
+        {"starts within the leeway", "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":1795942802}",
+         &plain, 0},
+        {"issued in the future", "{\"sub\":\"a\",\"exp\":1795942860,\"iat\":1795942803}", &plain,
+         JWT_NOT_YET},
+        {"nbf is text", "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":\"0\"}", &plain, JWT_BAD_CLAIMS},
+        {"two subs", "{\"sub\":\"b\",\"sub\":\"a\",\"exp\":1795942860}", &plain, JWT_MALFORMED},
+        {"no object", "[]", &plain, JWT_MALFORMED},
+        {"issuer and audience",
+         "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":\"edge\"}", &strict, 0},
+        {"one of several audiences",
+         "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"x\",\"edge\"]}", &strict,
+         0},
+        {"no issuer", "{\"sub\":\"a\",\"exp\":1795942860,\"aud\":\"edge\"}", &strict,
+         JWT_BAD_CLAIMS},
+        {"another issuer", "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop2\",\"aud\":\"edge\"}",
+         &strict, JWT_BAD_CLAIMS},
+        {"no audience", "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\"}", &strict,
+         JWT_BAD_CLAIMS},
+        {"other audiences",
+         "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"edg\",\"edgee\"]}", &strict,
+         JWT_BAD_CLAIMS},
+        {"an audience that is no text",
+         "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"edge\",1]}", &strict,
+         JWT_BAD_CLAIMS},
+};
+
 static void test_claims_are_judged(void **state) {
-        static const struct jwt_rules strict = {
-                .issuer = "shop", .audience = "edge", .leeway_ms = 2000};
-        static const struct {
-                const char *why, *payload;
-                const struct jwt_rules *rules;
-                int outcome;
-        } rows[] = {
-                {"sub and exp suffice", GOOD, &plain, 0},
-                {"no exp", "{\"sub\":\"a\"}", &plain, JWT_BAD_CLAIMS},
-                {"exp is text", "{\"sub\":\"a\",\"exp\":\"1795942860\"}", &plain, JWT_BAD_CLAIMS},
-                {"exp is below zero", "{\"sub\":\"a\",\"exp\":-1}", &plain, JWT_BAD_CLAIMS},
-                {"exp is beyond all years", "{\"sub\":\"a\",\"exp\":1e300}", &plain,
-                 JWT_BAD_CLAIMS},
-                {"exp with a fraction", "{\"sub\":\"a\",\"exp\":1795942860.5}", &plain, 0},
-                {"no sub", "{\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
-                {"sub is a number", "{\"sub\":1,\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
-                {"sub is empty", "{\"sub\":\"\",\"exp\":1795942860}", &plain, JWT_BAD_CLAIMS},
-                {"ended longer ago than the leeway", "{\"sub\":\"a\",\"exp\":1795942798}", &plain,
-                 JWT_EXPIRED},
-                {"ended within the leeway", "{\"sub\":\"a\",\"exp\":1795942799}", &plain, 0},
-                {"starts later", "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":1795942803}", &plain,
-                 JWT_NOT_YET},
-                {"starts within the leeway",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":1795942802}", &plain, 0},
-                {"issued in the future", "{\"sub\":\"a\",\"exp\":1795942860,\"iat\":1795942803}",
-                 &plain, JWT_NOT_YET},
-                {"nbf is text", "{\"sub\":\"a\",\"exp\":1795942860,\"nbf\":\"0\"}", &plain,
-                 JWT_BAD_CLAIMS},
-                {"two subs", "{\"sub\":\"b\",\"sub\":\"a\",\"exp\":1795942860}", &plain,
-                 JWT_MALFORMED},
-                {"no object", "[]", &plain, JWT_MALFORMED},
-                {"issuer and audience",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":\"edge\"}", &strict,
-                 0},
-                {"one of several audiences",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"x\",\"edge\"]}",
-                 &strict, 0},
-                {"no issuer", "{\"sub\":\"a\",\"exp\":1795942860,\"aud\":\"edge\"}", &strict,
-                 JWT_BAD_CLAIMS},
-                {"another issuer",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop2\",\"aud\":\"edge\"}", &strict,
-                 JWT_BAD_CLAIMS},
-                {"no audience", "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\"}", &strict,
-                 JWT_BAD_CLAIMS},
-                {"other audiences",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"edg\",\"edgee\"]}",
-                 &strict, JWT_BAD_CLAIMS},
-                {"an audience that is no text",
-                 "{\"sub\":\"a\",\"exp\":1795942860,\"iss\":\"shop\",\"aud\":[\"edge\",1]}",
-                 &strict, JWT_BAD_CLAIMS},
-        };
         struct jwt_keys *keys = full_ring();
 
         (void)state;
-        for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
-                print_message("  %s\n", rows[i].why);
-                assert_int_equal(jwt_verify(keys, craft(HS, rows[i].payload, SECRET), rows[i].rules,
-                                            NOW_MS, &claims),
-                                 rows[i].outcome);
+        for (size_t i = 0; i < NET_COUNT_OF(claim_rows); i++) {
+                print_message("  %s\n", claim_rows[i].why);
+                assert_int_equal(jwt_verify(keys, craft(HS, claim_rows[i].payload, SECRET),
+                                            claim_rows[i].rules, NOW_MS, &claims),
+                                 claim_rows[i].outcome);
         }
         jwt_keys_free(&keys);
 }
