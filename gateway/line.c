@@ -106,7 +106,10 @@ static enum gw_next get_place(struct gw_request *r) {
                 place_of_pass(r);
                 return GW_GO_ON;
         }
-        if (r->has_ticket && r->sale->is_stored) {
+        bool is_foreign = r->has_ticket && r->token.p && !adm_tag_equal(&r->ticket.tag, &r->tag);
+        if (is_foreign) {
+                reason = ADM_OTHER_ACCOUNT;
+        } else if (r->has_ticket && r->sale->is_stored) {
                 if (poll_by_ticket(r) == ADM_DONE) {
                         if (is_away(r))
                                 tell_paused(r);

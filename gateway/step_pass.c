@@ -156,9 +156,17 @@ static bool route_needs_account(const struct gw_request *r) {
         return true;
 }
 
+/* A poll needs no account, but a token that is shown is judged. */
+static bool route_judges_token(const struct gw_request *r) {
+        return r->token.p && r->route.kind == GW_ROUTE_LINE && r->x->request.method != HTTP_DELETE;
+}
+
 enum gw_next gw_step_account(struct gw_request *r) {
-        if (!route_needs_account(r))
+        if (!route_needs_account(r)) {
+                if (route_judges_token(r) && !r->has_account && !gw_account_by_token(r))
+                        return refuse_token(r);
                 return GW_GO_ON;
+        }
         if (r->token.p) {
                 if (!r->has_account && !gw_account_by_token(r))
                         return refuse_token(r);

@@ -151,6 +151,20 @@ def test_bad_token_is_401_on_the_holds_paths(shop):
     assert_401(buyer.hold())
 
 
+def test_a_token_shown_with_a_poll_is_judged(shop):
+    sale = shop.sale()
+    path = f"{API}/sales/{sale}/line"
+    ticket = join_with(shop, sale, shop.key.token("owner")).json["ticket"]
+
+    def poll(token):
+        return shop.connect().get(path, headers={"authorization": f"Bearer {token}",
+                                                 "sluice-ticket": ticket})
+    assert poll(shop.key.token("owner")).status == 200
+    assert_401(poll("x.y.z"))
+    other = poll(shop.key.token("other"))
+    assert (other.status, other.json["reason"], other.json["pass"]) == (404, "other_account", None)
+
+
 def test_own_headers_of_a_client_change_nothing(shop):
     sale = shop.sale()
     for name in ("sluice-account", "x-sluice-account", "sluice_account", "x-forwarded-user"):
