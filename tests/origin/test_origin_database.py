@@ -266,7 +266,8 @@ def test_isolation_is_ours_whatever_the_server_says(make_origin):
 
 @pytest.mark.parametrize("connections, depth", [(1, 1), (2, 1), (3, 2), (4, 256)])
 def test_any_pool_does_everything(make_origin, connections, depth):
-    origin = make_origin(database={"connections": connections, "pipeline_depth": depth})
+    origin = make_origin(database={"connections": connections, "pipeline_depth": depth,
+                                   "statement_timeout": "30s"})
     items = [origin.item(30) for _ in range(3)]
     sale = origin.sale(items[0], per_account=9)
 
