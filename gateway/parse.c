@@ -151,7 +151,7 @@ static bool rule_is_good(const json_t *row, size_t *bytes) {
 
 static struct span kept(char **to, struct span text) {
         struct span copy = {text.p ? *to : NULL, text.len};
-        if (text.len > 0)
+        if (text.p)
                 memcpy(*to, text.p, text.len);
         *to += text.len;
         return copy;
