@@ -18,18 +18,17 @@
 #define NET_MUST __attribute__((warn_unused_result))
 #define NET_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NET_COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define NET_CONTAINER_OF(ptr, type, member) \
-        ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define NET_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 struct span {
         const char *p;
         size_t len;
 };
 
-#define SPAN(literal) ((struct span){ "" literal, sizeof(literal) - 1 })
+#define SPAN(literal) ((struct span){"" literal, sizeof(literal) - 1})
 
 static inline struct span span_of(const char *text) {
-        return (struct span){ text, text ? strlen(text) : 0 };
+        return (struct span){text, text ? strlen(text) : 0};
 }
 
 static inline bool span_eq(struct span a, struct span b) {
@@ -37,8 +36,7 @@ static inline bool span_eq(struct span a, struct span b) {
 }
 
 static inline bool span_starts(struct span a, struct span prefix) {
-        return a.len >= prefix.len &&
-               (prefix.len == 0 || memcmp(a.p, prefix.p, prefix.len) == 0);
+        return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.p, prefix.p, prefix.len) == 0);
 }
 
 /* Equality of secrets: its time depends on the lengths alone. */

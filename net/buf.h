@@ -27,7 +27,7 @@ static inline size_t buf_len(const struct buf *b) {
 }
 
 static inline struct span buf_span(const struct buf *b) {
-        return (struct span){ b->data ? b->data + b->start : "", buf_len(b) };
+        return (struct span){b->data ? b->data + b->start : "", buf_len(b)};
 }
 
 /* Room for `n` more bytes and where to write them; -ENOBUFS at the ceiling,

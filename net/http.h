@@ -25,59 +25,59 @@ enum http_method {
 };
 
 /* FORWARD: passes through the gateway to an application behind it. */
-#define HTTP_FIELD_TABLE(X) \
-        X(ACCEPT, "accept", true) \
-        X(ACCEPT_ENCODING, "accept-encoding", true) \
-        X(ACCEPT_LANGUAGE, "accept-language", true) \
-        X(AUTHORIZATION, "authorization", true) \
-        X(CACHE_CONTROL, "cache-control", true) \
-        X(CONNECTION, "connection", false) \
-        X(CONTENT_ENCODING, "content-encoding", true) \
-        X(CONTENT_LANGUAGE, "content-language", true) \
-        X(CONTENT_LENGTH, "content-length", false) \
-        X(CONTENT_TYPE, "content-type", true) \
-        X(COOKIE, "cookie", true) \
-        X(DATE, "date", false) \
-        X(DNT, "dnt", true) \
-        X(EXPECT, "expect", false) \
-        X(FORWARDED, "forwarded", false) \
-        X(HOST, "host", false) \
-        X(IDEMPOTENCY_KEY, "idempotency-key", true) \
-        X(IF_MATCH, "if-match", true) \
-        X(IF_MODIFIED_SINCE, "if-modified-since", true) \
-        X(IF_NONE_MATCH, "if-none-match", true) \
-        X(IF_RANGE, "if-range", true) \
-        X(IF_UNMODIFIED_SINCE, "if-unmodified-since", true) \
-        X(LAST_EVENT_ID, "last-event-id", true) \
-        X(ORIGIN, "origin", true) \
-        X(PRAGMA, "pragma", true) \
-        X(PREFER, "prefer", true) \
-        X(PURPOSE, "purpose", true) \
-        X(RANGE, "range", true) \
-        X(REFERER, "referer", true) \
-        X(SAVE_DATA, "save-data", true) \
-        X(SEC_CH_UA, "sec-ch-ua", true) \
-        X(SEC_CH_UA_MOBILE, "sec-ch-ua-mobile", true) \
-        X(SEC_CH_UA_PLATFORM, "sec-ch-ua-platform", true) \
-        X(SEC_FETCH_DEST, "sec-fetch-dest", true) \
-        X(SEC_FETCH_MODE, "sec-fetch-mode", true) \
-        X(SEC_FETCH_SITE, "sec-fetch-site", true) \
-        X(SEC_FETCH_USER, "sec-fetch-user", true) \
-        X(SEC_PURPOSE, "sec-purpose", true) \
-        X(SLUICE_ACCOUNT, "sluice-account", false) \
-        X(SLUICE_PASS, "sluice-pass", false) \
-        X(SLUICE_REPLAY_ONLY, "sluice-replay-only", false) \
-        X(SLUICE_SALE, "sluice-sale", false) \
-        X(SLUICE_TICKET, "sluice-ticket", false) \
-        X(TE, "te", false) \
-        X(TRACEPARENT, "traceparent", false) \
-        X(TRANSFER_ENCODING, "transfer-encoding", false) \
-        X(UPGRADE_INSECURE_REQUESTS, "upgrade-insecure-requests", true) \
-        X(USER_AGENT, "user-agent", true) \
-        X(X_CSRF_TOKEN, "x-csrf-token", true) \
-        X(X_FORWARDED_FOR, "x-forwarded-for", false) \
-        X(X_FORWARDED_HOST, "x-forwarded-host", false) \
-        X(X_FORWARDED_PROTO, "x-forwarded-proto", false) \
+#define HTTP_FIELD_TABLE(X)                                                                        \
+        X(ACCEPT, "accept", true)                                                                  \
+        X(ACCEPT_ENCODING, "accept-encoding", true)                                                \
+        X(ACCEPT_LANGUAGE, "accept-language", true)                                                \
+        X(AUTHORIZATION, "authorization", true)                                                    \
+        X(CACHE_CONTROL, "cache-control", true)                                                    \
+        X(CONNECTION, "connection", false)                                                         \
+        X(CONTENT_ENCODING, "content-encoding", true)                                              \
+        X(CONTENT_LANGUAGE, "content-language", true)                                              \
+        X(CONTENT_LENGTH, "content-length", false)                                                 \
+        X(CONTENT_TYPE, "content-type", true)                                                      \
+        X(COOKIE, "cookie", true)                                                                  \
+        X(DATE, "date", false)                                                                     \
+        X(DNT, "dnt", true)                                                                        \
+        X(EXPECT, "expect", false)                                                                 \
+        X(FORWARDED, "forwarded", false)                                                           \
+        X(HOST, "host", false)                                                                     \
+        X(IDEMPOTENCY_KEY, "idempotency-key", true)                                                \
+        X(IF_MATCH, "if-match", true)                                                              \
+        X(IF_MODIFIED_SINCE, "if-modified-since", true)                                            \
+        X(IF_NONE_MATCH, "if-none-match", true)                                                    \
+        X(IF_RANGE, "if-range", true)                                                              \
+        X(IF_UNMODIFIED_SINCE, "if-unmodified-since", true)                                        \
+        X(LAST_EVENT_ID, "last-event-id", true)                                                    \
+        X(ORIGIN, "origin", true)                                                                  \
+        X(PRAGMA, "pragma", true)                                                                  \
+        X(PREFER, "prefer", true)                                                                  \
+        X(PURPOSE, "purpose", true)                                                                \
+        X(RANGE, "range", true)                                                                    \
+        X(REFERER, "referer", true)                                                                \
+        X(SAVE_DATA, "save-data", true)                                                            \
+        X(SEC_CH_UA, "sec-ch-ua", true)                                                            \
+        X(SEC_CH_UA_MOBILE, "sec-ch-ua-mobile", true)                                              \
+        X(SEC_CH_UA_PLATFORM, "sec-ch-ua-platform", true)                                          \
+        X(SEC_FETCH_DEST, "sec-fetch-dest", true)                                                  \
+        X(SEC_FETCH_MODE, "sec-fetch-mode", true)                                                  \
+        X(SEC_FETCH_SITE, "sec-fetch-site", true)                                                  \
+        X(SEC_FETCH_USER, "sec-fetch-user", true)                                                  \
+        X(SEC_PURPOSE, "sec-purpose", true)                                                        \
+        X(SLUICE_ACCOUNT, "sluice-account", false)                                                 \
+        X(SLUICE_PASS, "sluice-pass", false)                                                       \
+        X(SLUICE_REPLAY_ONLY, "sluice-replay-only", false)                                         \
+        X(SLUICE_SALE, "sluice-sale", false)                                                       \
+        X(SLUICE_TICKET, "sluice-ticket", false)                                                   \
+        X(TE, "te", false)                                                                         \
+        X(TRACEPARENT, "traceparent", false)                                                       \
+        X(TRANSFER_ENCODING, "transfer-encoding", false)                                           \
+        X(UPGRADE_INSECURE_REQUESTS, "upgrade-insecure-requests", true)                            \
+        X(USER_AGENT, "user-agent", true)                                                          \
+        X(X_CSRF_TOKEN, "x-csrf-token", true)                                                      \
+        X(X_FORWARDED_FOR, "x-forwarded-for", false)                                               \
+        X(X_FORWARDED_HOST, "x-forwarded-host", false)                                             \
+        X(X_FORWARDED_PROTO, "x-forwarded-proto", false)                                           \
         X(X_REQUESTED_WITH, "x-requested-with", true)
 
 enum http_field {
@@ -85,7 +85,7 @@ enum http_field {
 #define X(id, name, forward) HTTP_FIELD_##id,
         HTTP_FIELD_TABLE(X)
 #undef X
-        HTTP_FIELD_COUNT,
+                HTTP_FIELD_COUNT,
 };
 
 struct http_header {
@@ -98,8 +98,8 @@ struct http_request {
         enum http_method method;
         struct span method_text;
         struct span scheme;
-        struct span authority; /* from :authority, else Host */
-        struct span path;      /* as sent, with the query */
+        struct span authority;             /* from :authority, else Host */
+        struct span path;                  /* as sent, with the query */
         const struct http_header *headers; /* in order, cookies merged by "; " */
         size_t n_headers;
         uint8_t at[HTTP_FIELD_COUNT]; /* 1 + index of the first such header, 0 none */
@@ -109,9 +109,8 @@ struct http_request {
 
 /* The first value of a known field; {NULL, 0} when the field is missing (a
  * present but empty field has p != NULL). */
-static inline struct span http_request_field(const struct http_request *r,
-                                             enum http_field id) {
-        return r->at[id] ? r->headers[r->at[id] - 1].value : (struct span){ NULL, 0 };
+static inline struct span http_request_field(const struct http_request *r, enum http_field id) {
+        return r->at[id] ? r->headers[r->at[id] - 1].value : (struct span){NULL, 0};
 }
 
 /* HTTP_FIELD_UNKNOWN for names not in the table. `name` is lower case. */

@@ -82,8 +82,7 @@ void loop_io_init(struct loop *l, struct loop_io *io, int fd,
 /* Watches exactly `events` from now on; 0 stops. Cheap when unchanged. */
 void loop_io_want(struct loop_io *io, unsigned events);
 
-void loop_timer_init(struct loop *l, struct loop_timer *t,
-                     void (*on_timer)(struct loop_timer *));
+void loop_timer_init(struct loop *l, struct loop_timer *t, void (*on_timer)(struct loop_timer *));
 /* One shot, `after_ms` >= 0 from the turn's instant; restarts if started.
  * Inside on_timer loop_now_ms() is never before the instant asked for. */
 void loop_timer_start(struct loop_timer *t, int64_t after_ms);
@@ -92,8 +91,7 @@ void loop_timer_cancel(struct loop_timer *t);
 bool loop_timer_is_started(const struct loop_timer *t);
 
 /* Wakes the loop from any thread; several sends may become one on_wake. */
-void loop_wake_init(struct loop *l, struct loop_wake *w,
-                    void (*on_wake)(struct loop_wake *));
+void loop_wake_init(struct loop *l, struct loop_wake *w, void (*on_wake)(struct loop_wake *));
 void loop_wake_send(struct loop_wake *w);
 void loop_wake_fini(struct loop_wake *w);
 
@@ -104,8 +102,7 @@ void loop_signal_cancel(struct loop_signal *s);
 
 /* Runs on_turn_end once at the end of this turn; queuing twice is once.
  * What on_turn_end defers anew runs in the same end of turn, after it. */
-void loop_defer(struct loop *l, struct loop_defer *d,
-                void (*on_turn_end)(struct loop_defer *));
+void loop_defer(struct loop *l, struct loop_defer *d, void (*on_turn_end)(struct loop_defer *));
 void loop_defer_cancel(struct loop *l, struct loop_defer *d);
 
 #endif
