@@ -1,4 +1,7 @@
 """Origin or database away: memory goes on answering, and nothing acknowledged is lost."""
+import json
+import os
+
 import pytest
 
 from h2client import H2
@@ -12,6 +15,13 @@ def behind(shop):
     return (sum(metrics.value("sluice_origin_requests_total", kind=kind)
                 for kind in ("hold", "hold_read", "forward")),
             metrics.value("sluice_store_calls_total", op="join"))
+
+
+def saved_flag(stack, sale):
+    """The version of the sale's flag in the file a restarted gateway reads."""
+    with open(os.path.join(stack.nodes[0].state, "snapshot.json")) as saved:
+        flags = json.load(saved)["flags"]
+    return next((flag["version"] for flag in flags if flag["sale"] == sale), None)
 
 
 def test_flags_and_sold_out_cause_no_call_behind_the_gateway(shop):
@@ -53,6 +63,7 @@ def test_gateway_restarted_while_all_behind_is_stopped_answers_sold_out(lone_sho
     shop.sell_out(sale)
     version = shop.flag(sale).json["version"]
     shop.close()
+    wait_until(lambda: saved_flag(stack, sale) == version, 10, "the snapshot is on disk")
     stack.origin_process.kill9()
     stack.postgres.process.end()
     stack.gateway.kill9()
