@@ -49,6 +49,46 @@ static int ask_version(PGconn *pg, const char *sql, bool *yes) {
         return 0;
 }
 
+/* The functions carry a mark of the text that made them. Making them anew drops
+ * them first, and an origin that is running would meet the gap; so the same
+ * text is left alone. */
+static int has_functions(PGconn *pg, bool *yes) {
+        const char *values[2] = {org_sql_stock, org_sql_sales};
+        PGresult *r = PQexecParams(pg,
+                                   "select obj_description(to_regnamespace('sluice_api'), "
+                                   "'pg_namespace') is not distinct from md5($1 || $2)",
+                                   2, NULL, values, NULL, NULL, 0);
+        if (PQresultStatus(r) != PGRES_TUPLES_OK)
+                return fail(pg, r, "looking at the functions");
+        *yes = PQgetvalue(r, 0, 0)[0] == 't';
+        PQclear(r);
+        return 0;
+}
+
+static int mark_functions(PGconn *pg) {
+        const char *values[2] = {org_sql_stock, org_sql_sales};
+        PGresult *r = PQexecParams(
+                pg, "select format('comment on schema sluice_api is %L', md5($1 || $2))", 2, NULL,
+                values, NULL, NULL, 0);
+        if (PQresultStatus(r) != PGRES_TUPLES_OK)
+                return fail(pg, r, "marking the functions");
+        int failed = run(pg, PQgetvalue(r, 0, 0), "marking the functions");
+        PQclear(r);
+        return failed;
+}
+
+static int make_functions(PGconn *pg) {
+        bool same = false;
+        if (has_functions(pg, &same) != 0)
+                return 1;
+        if (same)
+                return 0;
+        if (run(pg, org_sql_stock, "making functions") != 0 ||
+            run(pg, org_sql_sales, "making functions") != 0)
+                return 1;
+        return mark_functions(pg);
+}
+
 static int migrate(PGconn *pg) {
         bool newer = false;
 
@@ -60,8 +100,7 @@ static int migrate(PGconn *pg) {
                 fprintf(stderr, "sluice-origin: database: its schema is newer than this program\n");
                 return 1;
         }
-        if (run(pg, org_sql_stock, "making functions") != 0 ||
-            run(pg, org_sql_sales, "making functions") != 0 || ask_version(pg, MARK, &newer) != 0)
+        if (make_functions(pg) != 0 || ask_version(pg, MARK, &newer) != 0)
                 return 1;
         return run(pg, "commit", "committing");
 }

@@ -135,7 +135,8 @@ def test_printed_configuration_loads_again_and_shows_no_secret(stack, tmp_path):
 
 def test_init_twice_is_as_good_as_once(own_shop):
     sale = own_shop.sale()
-    own_shop.stack.init_database()
+    for _ in range(5):  # under a running origin, which meets no gap
+        own_shop.stack.init_database()
     assert own_shop.stack.origin.get(f"/v1/sales/{sale}").status == 200
 
 
