@@ -122,27 +122,37 @@ def test_answers_of_the_origin_cut_off(make_shop, race, expected_errors):
         proxy.close()
 
 
-def test_answers_of_the_database_cut_off(make_shop, race, expected_errors):
+@pytest.fixture
+def proxies():
+    """Proxies by target; asked for first, they outlive the stack that needs them."""
+    made = []
+
+    def start(target):
+        made.append(Proxy(target))
+        return made[-1]
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_answers_of_the_database_cut_off(proxies, make_shop, race, expected_errors):
     """The outcome of a COMMIT is unknown then; the key brings the one true answer."""
     expected_errors += ["database", "pool", "postgres", "connection"]
     shop = make_shop(start=False)
     stack = shop.stack
     stack.start_postgres()
-    proxy = Proxy(f"127.0.0.1:{stack.postgres.port}")
-    try:
-        stack.database_url = stack.postgres.url.replace(f":{stack.postgres.port}/", f":{proxy.port}/")
-        stack.start_origin()
-        stack.start_gateway()
-        running = race(stack)
-        for _ in range(3):
-            in_the_middle(running, holds=1)
-            proxy("cut", 500, "down")
-            wait_until(lambda: proxy("stats")["cut"] > 0 or not running.is_running(), 60, "a cut")
-            proxy("drop")
-        proxy("clear")
-        assert_sold_exactly(running.wait(), stack)
-    finally:
-        proxy.close()
+    proxy = proxies(f"127.0.0.1:{stack.postgres.port}")
+    stack.database_url = stack.postgres.url.replace(f":{stack.postgres.port}/", f":{proxy.port}/")
+    stack.start_origin()
+    stack.start_gateway()
+    running = race(stack)
+    for _ in range(3):
+        in_the_middle(running, holds=1)
+        proxy("cut", 500, "down")
+        wait_until(lambda: proxy("stats")["cut"] > 0 or not running.is_running(), 60, "a cut")
+        proxy("drop")
+    proxy("clear")
+    assert_sold_exactly(running.wait(), stack)
 
 
 def test_slow_way_between_gateway_and_origin(make_shop, race):
