@@ -24,6 +24,9 @@ enum h2_glitch {
         H2_GLITCH_PRIORITY = 1,
         H2_GLITCH_UNKNOWN = 1,
         H2_GLITCH_TINY_WINDOW = 1,
+        H2_GLITCH_CLOSED = 1,  /* a frame for a stream that is over */
+        H2_GLITCH_REFUSED = 1, /* a stream above the limit not yet acknowledged */
+        H2_GLITCH_HEAD = 10,   /* a head above its budget */
         H2_GLITCH_GOAWAY = 10,
         H2_GLITCH_SETTINGS = 10,
         H2_GLITCH_EMPTY = 10, /* DATA or HEADERS with nothing in it */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "net/h2_hpack.h"
 #include "net/http_conn.h"
 #include "net/problem.h"
 
@@ -262,8 +263,10 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         if (h->tls)
                 tls_context_take(h->tls);
         h->pool = pool_new();
+        h->coder = h2_coder_new(h->pool);
         h->session_conf = (struct http_session_conf){
                 .pool = h->pool,
+                .coder = h->coder,
                 .head = {.fields = lim->header_fields,
                          .bytes = lim->header_bytes,
                          .keep_unknown = conf->keep_unknown},
@@ -279,7 +282,7 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         loop_timer_init(l, &h->read_again, on_read_again);
         /* A peer that is gone must not end the program. */
         (void)signal(SIGPIPE, SIG_IGN);
-        return h->pool && refusals_make(h) ? 0 : -ENOMEM;
+        return h->pool && h->coder && refusals_make(h) ? 0 : -ENOMEM;
 }
 
 void http_hub_fini(struct http_hub *h) {
@@ -296,5 +299,6 @@ void http_hub_fini(struct http_hub *h) {
         for (size_t i = 0; i < HTTP_REFUSAL_COUNT; i++)
                 http_page_free(&h->refusals[i]);
         tls_context_free(&h->tls);
+        h2_coder_free(&h->coder);
         pool_free(&h->pool);
 }

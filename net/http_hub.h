@@ -52,6 +52,7 @@ struct http_hub {
         struct http_server_conf conf;
         struct tls_context *tls; /* a reference, or NULL */
         struct pool *pool;
+        struct h2_coder *coder;
         struct http_session_conf session_conf;
         struct http_counters counters;
         struct http_conn_list lists[HTTP_CONN_STATES];

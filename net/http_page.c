@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/h2_hpack.h"
+
 struct http_page {
         atomic_uint refs;
         int status;
         size_t n_headers; /* the caller's; `content-length` may follow them */
         size_t n_sent;    /* with `content-length` */
         struct span body;
+        struct h2_blocks blocks;
         struct http_header headers[];
         /* then the bytes of names, values and body */
 };
@@ -51,6 +54,8 @@ struct http_page *http_page_new(int status, const struct http_header *headers, s
                 };
         }
         p->body = page_put(&at, body);
+        if (h2_blocks_init(&p->blocks, status, p->headers, p->n_sent) != 0)
+                http_page_free(&p);
         return p;
 }
 
@@ -61,8 +66,10 @@ void http_page_take(struct http_page *p) {
 void http_page_free(struct http_page **pp) {
         struct http_page *p = *pp;
         *pp = NULL;
-        if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
-                free(p);
+        if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+                return;
+        h2_blocks_fini(&p->blocks);
+        free(p);
 }
 
 int http_page_status(const struct http_page *p) {
@@ -81,4 +88,8 @@ const struct http_header *http_page_sent_headers(const struct http_page *p, size
 
 struct span http_page_body(const struct http_page *p) {
         return p->body;
+}
+
+const struct h2_blocks *http_page_blocks(const struct http_page *p) {
+        return &p->blocks;
 }

@@ -14,6 +14,7 @@
 #include "net/http.h"
 
 struct http_page;
+struct h2_blocks;
 
 /* Copies everything. `content-length` is added by the session, so it must not
  * be in `headers`; a 204 or 304 has no body. NULL when out of memory. */
@@ -27,5 +28,7 @@ const struct http_header *http_page_headers(const struct http_page *p, size_t *n
 /* The same with `content-length` at their end, as sessions send them. */
 const struct http_header *http_page_sent_headers(const struct http_page *p, size_t *n);
 struct span http_page_body(const struct http_page *p);
+/* Its head, compressed (net/h2_hpack.h). */
+const struct h2_blocks *http_page_blocks(const struct http_page *p);
 
 #endif

@@ -74,7 +74,7 @@ struct http_stream {
         int64_t sent_end_at_ms; /* the session's */
         int64_t progress_at_ms;
         size_t progress_bytes; /* pulled since then */
-        uint64_t priv[4];      /* the session's */
+        uint64_t priv[12];     /* the session's */
 };
 
 /* The head of an answer. Names and values must live as long as the stream. */
@@ -84,7 +84,7 @@ struct http_answer {
         size_t n;
         bool has_body;        /* more than the head will follow */
         bool is_length_known; /* `headers` has content-length, or needs none */
-};
+}; /* of the stream's `page` if it has one */
 
 struct http_session_ops {
         /* 0, or < 0 after which only pull is of use: the session has said why
@@ -117,8 +117,11 @@ enum http_session_why {
         HTTP_SESSION_NO_MEMORY,
 };
 
+struct h2_coder;
+
 struct http_session_conf {
         struct pool *pool;
+        struct h2_coder *coder; /* HTTP/2 */
         struct http_head_limits head;
         uint32_t streams;
         uint32_t glitch_burst, glitch_per_s;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "net/h2_hpack.h"
 #include "net/h2_server.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -21,8 +22,11 @@ void peer_open(struct peer *p) {
         memset(p, 0, sizeof *p);
         p->pool = pool_new();
         assert_non_null(p->pool);
+        p->coder = h2_coder_new(p->pool);
+        assert_non_null(p->coder);
         p->conf = (struct http_session_conf){
                 .pool = p->pool,
+                .coder = p->coder,
                 .head = {.fields = 100, .bytes = 16384},
                 .streams = 100,
                 .glitch_burst = 1000,
@@ -44,6 +48,7 @@ void peer_open(struct peer *p) {
 void peer_close(struct peer *p) {
         p->session->ops->free(p->session);
         http_page_free(&p->page);
+        h2_coder_free(&p->coder);
         pool_free(&p->pool);
 }
 

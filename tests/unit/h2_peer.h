@@ -20,6 +20,7 @@ enum peer_mode {
 
 struct peer {
         struct pool *pool;
+        struct h2_coder *coder;
         struct http_session_conf conf;
         struct http_session *session;
         struct http_page *page;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "net/h2_hpack.h"
 #include "net/h2_server.h"
 #include "tests/unit/h2_peer.h"
 
@@ -417,7 +418,9 @@ static void test_a_wrong_preface_ends_it(void **state) {
         peer_close(peer);
         memset(peer, 0, sizeof *peer);
         peer->pool = pool_new();
+        peer->coder = h2_coder_new(peer->pool);
         peer->conf.pool = peer->pool;
+        peer->conf.coder = peer->coder;
         peer->session = h2_server_new(&peer->conf, 1000);
         const char text[] = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
         assert_true(peer->session->ops->feed(peer->session, text, sizeof text - 1) < 0);
