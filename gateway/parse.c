@@ -146,7 +146,7 @@ static struct span host_of(struct span text) {
 static bool rule_is_good(const json_t *row, size_t *bytes) {
         struct span path = json_get_str(row, "path");
         *bytes += path.len + json_get_str(row, "host").len;
-        return path.p && gw_path_is_plain(path);
+        return path.p && http_path_is_clean(path);
 }
 
 static struct span kept(char **to, struct span text) {

@@ -55,63 +55,6 @@ bool gw_sale_id_is_good(struct span id) {
         return true;
 }
 
-static int hex_of(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
-/* An escape is plain when no decoder, however often it runs, could make
- * structure of it: controls, space-like, `.`, `/`, `\`, `%`, `;` are not. */
-static bool escape_is_plain(struct span s, size_t at) {
-        if (s.len - at < 3)
-                return false;
-        int high = hex_of(s.p[at + 1]), low = hex_of(s.p[at + 2]);
-        if (high < 0 || low < 0)
-                return false;
-        int c = high * 16 + low;
-        return c >= 0x20 && c != 0x7f && c != '.' && c != '/' && c != '\\' && c != '%' && c != ';';
-}
-
-/* `.` and `..`, also with parameters behind (`..;x`), which some servers cut. */
-static bool segment_is_dots(struct span s) {
-        size_t n = 0;
-        while (n < s.len && s.p[n] == '.')
-                n++;
-        return n >= 1 && n <= 2 && (n == s.len || s.p[n] == ';');
-}
-
-static bool segments_are_plain(struct span s) {
-        size_t start = 1;
-        for (size_t i = 1; i <= s.len; i++) {
-                if (i < s.len && s.p[i] != '/')
-                        continue;
-                struct span segment = {s.p + start, i - start};
-                bool is_last = i == s.len;
-                if ((segment.len == 0 && !is_last) || segment_is_dots(segment))
-                        return false;
-                start = i + 1;
-        }
-        return true;
-}
-
-bool gw_path_is_plain(struct span s) {
-        if (s.len == 0 || s.p[0] != '/')
-                return false;
-        for (size_t i = 0; i < s.len; i++) {
-                unsigned char c = (unsigned char)s.p[i];
-                if (c <= 0x20 || c >= 0x7f || c == '#' || c == '\\')
-                        return false;
-                if (c == '%' && !escape_is_plain(s, i))
-                        return false;
-        }
-        return segments_are_plain(s);
-}
-
 /* Cuts the next segment off the front of `s`, without its slash. */
 static struct span take_segment(struct span *s) {
         size_t n = 0;
@@ -160,9 +103,6 @@ int gw_route_of(struct span path, struct gw_route *out) {
         const char *query = path.len ? memchr(path.p, '?', path.len) : NULL;
         struct span plain = {path.p, query ? (size_t)(query - path.p) : path.len};
         *out = (struct gw_route){.kind = GW_ROUTE_GATED, .path = plain};
-        if (!gw_path_is_plain(plain))
-                return GW_ROUTE_MALFORMED;
-
         struct span ours = SPAN("/_sluice");
         if (!span_starts(plain, ours) || (plain.len > ours.len && plain.p[ours.len] != '/'))
                 return GW_ROUTE_FOUND;

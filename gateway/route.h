@@ -1,9 +1,7 @@
 /* gateway/route.h - which part of the gateway a path asks for.
  *
- * Routes are matched on raw bytes: no decoding, no folding. A path whose part
- * before `?` could be read in two ways (an escape that hides a slash, a dot, a
- * backslash, a percent sign or a control; `//`; dot segments; bytes outside
- * ASCII) is malformed and goes nowhere.
+ * Routes are matched on raw bytes: no decoding, no folding. That a path can be
+ * read in one way alone (http_path_is_clean) was seen to before.
  *
  * Ownership  spans point into the path.
  * Context    any thread; no state.
@@ -42,9 +40,6 @@ enum gw_route_outcome {
 };
 
 NET_MUST int gw_route_of(struct span path, struct gw_route *out);
-
-/* True when the part before `?` can be read in one way alone. */
-bool gw_path_is_plain(struct span path);
 
 /* True for `[a-z0-9][a-z0-9-]{0,62}`. */
 bool gw_sale_id_is_good(struct span id);

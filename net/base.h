@@ -39,6 +39,25 @@ static inline bool span_starts(struct span a, struct span prefix) {
         return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.p, prefix.p, prefix.len) == 0);
 }
 
+/* Whether all bytes are from `lowest` (0x20 or 0x21) to 0x7E, eight at a time:
+ * the answer for nearly every value that comes. */
+static inline bool span_is_visible(struct span s, uint8_t lowest) {
+        const uint64_t ones = UINT64_C(0x0101010101010101);
+        uint64_t odd = 0;
+        size_t i = 0;
+        for (; i + 8 <= s.len; i += 8) {
+                uint64_t w;
+                memcpy(&w, s.p + i, 8);
+                odd |= (w - ones * lowest) | (w + ones) | w;
+        }
+        for (; i < s.len; i++) {
+                uint8_t c = (uint8_t)s.p[i];
+                if (c < lowest || c > 0x7E)
+                        return false;
+        }
+        return (odd & ones * 0x80) == 0;
+}
+
 /* Equality of secrets: its time depends on the lengths alone. */
 static inline bool span_eq_secret(struct span a, struct span b) {
         unsigned char diff = a.len == b.len ? 0 : 1;

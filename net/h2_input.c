@@ -66,14 +66,15 @@ static void on_field(void *owner, struct span name, struct span value) {
         if (!st)
                 return; /* decoded for the table's sake */
         struct h2_priv *p = h2_priv_of(st);
+        struct http_field_seen f = http_field_see(name, value);
         if (h->is_trailer) {
                 if (h->block_bytes > h->base.conf->head.bytes)
                         p->message.is_malformed = true;
                 else
-                        h2_message_trailer(&p->message, name, value);
+                        h2_message_trailer(&p->message, &f);
         } else if (!st->head.over_budget) {
-                h2_message_field(&p->message, name, value);
-                http_stream_field(st, name, value);
+                h2_message_field(&p->message, &f);
+                http_stream_field(st, &f);
         }
 }
 

@@ -59,7 +59,7 @@ static void method_take(struct h2_message *m, struct span value) {
 
 static void path_take(struct h2_message *m, struct span value) {
         once(m, SEEN_PATH, value);
-        if (!nghttp2_check_path(bytes_of(value), value.len))
+        if (!span_is_visible(value, 0x21) && !nghttp2_check_path(bytes_of(value), value.len))
                 m->is_malformed = true;
         if (value.len > 0 && value.p[0] == '/')
                 m->seen |= SEEN_SLASH_PATH;
@@ -77,23 +77,31 @@ static void scheme_take(struct h2_message *m, struct span value) {
 
 static void authority_take(struct h2_message *m, unsigned what, struct span value) {
         once(m, what, value);
-        if (!nghttp2_check_authority(bytes_of(value), value.len))
+        if (!http_authority_is_clean(value) && !nghttp2_check_authority(bytes_of(value), value.len))
                 m->is_malformed = true;
 }
 
-static void pseudo_take(struct h2_message *m, struct span name, struct span value) {
+static void pseudo_take(struct h2_message *m, const struct http_field_seen *f) {
         if (m->seen & SEEN_REGULAR)
                 m->is_malformed = true;
-        if (span_eq(name, SPAN(":path")))
-                path_take(m, value);
-        else if (span_eq(name, SPAN(":method")))
-                method_take(m, value);
-        else if (span_eq(name, SPAN(":scheme")))
-                scheme_take(m, value);
-        else if (span_eq(name, SPAN(":authority")))
-                authority_take(m, SEEN_AUTHORITY, value);
-        else
-                m->is_malformed = true;
+        switch (f->pseudo) {
+        case HTTP_PSEUDO_PATH:
+                path_take(m, f->value);
+                return;
+        case HTTP_PSEUDO_METHOD:
+                method_take(m, f->value);
+                return;
+        case HTTP_PSEUDO_SCHEME:
+                scheme_take(m, f->value);
+                return;
+        case HTTP_PSEUDO_AUTHORITY:
+                authority_take(m, SEEN_AUTHORITY, f->value);
+                return;
+        case HTTP_PSEUDO_NONE:
+        case HTTP_PSEUDO_UNKNOWN:
+                break;
+        }
+        m->is_malformed = true;
 }
 
 static void length_take(struct h2_message *m, struct span value) {
@@ -113,19 +121,11 @@ static void length_take(struct h2_message *m, struct span value) {
 }
 
 /* Fields that belong to one connection of HTTP/1.1 (8.2.2). */
-static bool is_connection_field(struct span name) {
-        switch (name.len) {
-        case 7:
-                return span_eq(name, SPAN("upgrade"));
-        case 10:
-                return span_eq(name, SPAN("connection")) || span_eq(name, SPAN("keep-alive"));
-        case 16:
-                return span_eq(name, SPAN("proxy-connection"));
-        case 17:
-                return span_eq(name, SPAN("transfer-encoding"));
-        default:
-                return false;
-        }
+static bool is_connection_field(const struct http_field_seen *f) {
+        if (f->id != HTTP_FIELD_UNKNOWN)
+                return f->id == HTTP_FIELD_CONNECTION || f->id == HTTP_FIELD_TRANSFER_ENCODING;
+        return span_eq(f->name, SPAN("upgrade")) || span_eq(f->name, SPAN("keep-alive")) ||
+               span_eq(f->name, SPAN("proxy-connection"));
 }
 
 /* The only value of TE, in any case (8.2.2). */
@@ -140,26 +140,34 @@ static bool is_trailers(struct span value) {
         return true;
 }
 
-static bool is_field(struct span name, struct span value) {
-        if (!nghttp2_check_header_name(bytes_of(name), name.len) ||
-            !nghttp2_check_header_value_rfc9113(bytes_of(value), value.len) ||
-            is_connection_field(name))
-                return false;
-        return !(name.len == 2 && span_eq(name, SPAN("te"))) || is_trailers(value);
+/* The library's question, and the answer for nearly all that comes. */
+static bool is_value(struct span v) {
+        bool is_plain = span_is_visible(v, 0x20) &&
+                        (v.len == 0 || (v.p[0] != ' ' && v.p[v.len - 1] != ' '));
+        return is_plain || nghttp2_check_header_value_rfc9113(bytes_of(v), v.len);
 }
 
-void h2_message_field(struct h2_message *m, struct span name, struct span value) {
-        if (name.len > 0 && name.p[0] == ':') {
-                pseudo_take(m, name, value);
+static bool is_field(const struct http_field_seen *f) {
+        bool is_name = f->id != HTTP_FIELD_UNKNOWN ||
+                       nghttp2_check_header_name(bytes_of(f->name), f->name.len);
+        if (!is_name || f->pseudo != HTTP_PSEUDO_NONE || !is_value(f->value) ||
+            is_connection_field(f))
+                return false;
+        return f->id != HTTP_FIELD_TE || is_trailers(f->value);
+}
+
+void h2_message_field(struct h2_message *m, const struct http_field_seen *f) {
+        if (f->pseudo != HTTP_PSEUDO_NONE) {
+                pseudo_take(m, f);
                 return;
         }
         m->seen |= SEEN_REGULAR;
-        if (!is_field(name, value))
+        if (!is_field(f))
                 m->is_malformed = true;
-        else if (name.len == 4 && span_eq(name, SPAN("host")))
-                authority_take(m, SEEN_HOST, value);
-        else if (name.len == 14 && span_eq(name, SPAN("content-length")))
-                length_take(m, value);
+        else if (f->id == HTTP_FIELD_HOST)
+                authority_take(m, SEEN_HOST, f->value);
+        else if (f->id == HTTP_FIELD_CONTENT_LENGTH)
+                length_take(m, f->value);
 }
 
 static bool is_complete(const struct h2_message *m) {
@@ -186,8 +194,8 @@ void h2_message_body(struct h2_message *m, size_t n) {
                 m->is_malformed = true;
 }
 
-void h2_message_trailer(struct h2_message *m, struct span name, struct span value) {
-        if (!is_field(name, value) || name.p[0] == ':')
+void h2_message_trailer(struct h2_message *m, const struct http_field_seen *f) {
+        if (!is_field(f))
                 m->is_malformed = true;
 }
 

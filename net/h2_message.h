@@ -11,7 +11,7 @@
 #ifndef NET_H2_MESSAGE_H
 #define NET_H2_MESSAGE_H
 
-#include "net/base.h"
+#include "net/http_head.h"
 
 struct h2_message {
         int64_t length;    /* of content-length; -1 not given */
@@ -22,13 +22,13 @@ struct h2_message {
 
 void h2_message_init(struct h2_message *m);
 /* A field of the head, in order. */
-void h2_message_field(struct h2_message *m, struct span name, struct span value);
+void h2_message_field(struct h2_message *m, const struct http_field_seen *f);
 /* The head is complete; `end` if nothing follows it. */
 void h2_message_head(struct h2_message *m, bool end);
 /* Bytes of the body. */
 void h2_message_body(struct h2_message *m, size_t n);
 /* A field behind the body. */
-void h2_message_trailer(struct h2_message *m, struct span name, struct span value);
+void h2_message_trailer(struct h2_message *m, const struct http_field_seen *f);
 /* The message is complete. */
 void h2_message_end(struct h2_message *m);
 

@@ -150,11 +150,12 @@ static int escaped_byte(struct span s) {
         return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+/* Plain when no decoder, however often it runs, could make structure of it. */
 static bool is_clean_escape(struct span s) {
         int byte = escaped_byte(s);
 
         return byte >= 0x20 && byte != 0x7f && byte != '.' && byte != '/' && byte != '\\' &&
-               byte != '%';
+               byte != '%' && byte != ';';
 }
 
 /* `s` begins after a "/". Some servers cut parameters off a segment before
@@ -168,28 +169,67 @@ static bool is_odd_segment(struct span s) {
                 dots++;
         if (dots == 0)
                 return false;
-        if (dots == s.len || s.p[dots] == '/' || s.p[dots] == ';')
-                return true;
-        return s.p[dots] == '%' && escaped_byte((struct span){s.p + dots, s.len - dots}) == ';';
+        return dots == s.len || s.p[dots] == '/' || s.p[dots] == ';' || s.p[dots] == '?';
+}
+
+enum path_byte { BYTE_PLAIN, BYTE_BAD, BYTE_SLASH, BYTE_ESCAPE, BYTE_QUERY };
+
+static const uint8_t path_bytes[256] = {
+        [0 ... ' '] = BYTE_BAD, ['#'] = BYTE_BAD,  ['%'] = BYTE_ESCAPE,        ['/'] = BYTE_SLASH,
+        ['?'] = BYTE_QUERY,     ['\\'] = BYTE_BAD, [0x7f ... 0xff] = BYTE_BAD,
+};
+
+/* The length of the part before the first "?", -1 when it is not clean. */
+static ptrdiff_t clean_path_len(struct span path) {
+        if (path.len == 0 || path.p[0] != '/')
+                return -1;
+        for (size_t i = 0; i < path.len; i++) {
+                struct span rest = {path.p + i, path.len - i};
+
+                switch ((enum path_byte)path_bytes[(unsigned char)path.p[i]]) {
+                case BYTE_PLAIN:
+                        break;
+                case BYTE_BAD:
+                        return -1;
+                case BYTE_SLASH:
+                        if (is_odd_segment((struct span){rest.p + 1, rest.len - 1}))
+                                return -1;
+                        break;
+                case BYTE_ESCAPE:
+                        if (!is_clean_escape(rest))
+                                return -1;
+                        break;
+                case BYTE_QUERY:
+                        return (ptrdiff_t)i;
+                }
+        }
+        return (ptrdiff_t)path.len;
 }
 
 bool http_path_is_clean(struct span path) {
-        const char *query = path.len ? memchr(path.p, '?', path.len) : NULL;
-        struct span s = {path.p, query ? (size_t)(query - path.p) : path.len};
+        return clean_path_len(path) >= 0;
+}
 
-        if (s.len == 0 || s.p[0] != '/')
+bool http_target_is_clean(struct span path) {
+        ptrdiff_t len = clean_path_len(path);
+
+        if (len < 0)
                 return false;
-        for (; s.len; s.p++, s.len--) {
-                unsigned char c = (unsigned char)s.p[0];
+        path = (struct span){path.p + len, path.len - (size_t)len};
+        return span_is_visible(path, 0x21) && (path.len == 0 || !memchr(path.p, '#', path.len));
+}
 
-                if (c <= 0x20 || c >= 0x7f || c == '#' || c == '\\')
+static const bool authority_bytes[256] = {
+        ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true,
+        ['.'] = true,         ['-'] = true,         [':'] = true,
+        ['_'] = true,         ['['] = true,         [']'] = true,
+};
+
+bool http_authority_is_clean(struct span authority) {
+        for (size_t i = 0; i < authority.len; i++)
+                if (!authority_bytes[(unsigned char)authority.p[i]])
                         return false;
-                if (c == '%' && !is_clean_escape(s))
-                        return false;
-                if (c == '/' && is_odd_segment((struct span){s.p + 1, s.len - 1}))
-                        return false;
-        }
-        return true;
+        return authority.len > 0 && authority.len <= 255;
 }
 
 static struct span unquoted(struct span s) {

@@ -125,8 +125,12 @@ struct span http_method_name(enum http_method m);
 /* False for a path that two programs could read differently: not starting
  * with "/", or, before the first "?", a control byte, space, "#", "\\", 0x7F
  * or above, an empty or dot segment ("//", "/./", "/..;x", "/.." at the end), a
- * broken "%" escape, or one of ".", "/", "\\", "%" or a control byte. */
+ * broken "%" escape, or one of ".", "/", "\\", "%", ";" or a control byte. */
 bool http_path_is_clean(struct span path);
+/* And nothing but visible ASCII without "#" behind the "?". */
+bool http_target_is_clean(struct span path);
+/* A host and perhaps a port, by characters alone. */
+bool http_authority_is_clean(struct span authority);
 
 /* The value of cookie `name` in a merged Cookie value, quotes taken off; p is
  * NULL when there is none. Crumbs may be parted by ";" with or without spaces. */

@@ -76,9 +76,14 @@ static int collect(llhttp_t *p, const char *at, size_t len) {
         return 0;
 }
 
+static void field_take(struct http_stream *st, struct span name, struct span value) {
+        struct http_field_seen f = http_field_see(name, value);
+        http_stream_field(st, &f);
+}
+
 static int on_url_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
-        http_stream_field(h->current, SPAN(":path"), buf_span(&h->field));
+        field_take(h->current, SPAN(":path"), buf_span(&h->field));
         buf_eat(&h->field, buf_len(&h->field));
         return 0;
 }
@@ -112,7 +117,7 @@ static int on_value_complete(llhttp_t *p) {
         if (all.len >= h->name_len) { /* else it was cut at the ceiling */
                 struct span name = {all.p, h->name_len};
                 struct span value = {all.p + h->name_len, all.len - h->name_len};
-                http_stream_field(h->current, name, value);
+                field_take(h->current, name, value);
         }
         h->name_len = 0;
         buf_eat(&h->field, buf_len(&h->field));
@@ -122,9 +127,8 @@ static int on_value_complete(llhttp_t *p) {
 static int on_headers_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
         struct http_stream *st = h->current;
-        http_stream_field(st, SPAN(":method"),
-                          span_of(llhttp_method_name((llhttp_method_t)p->method)));
-        http_stream_field(st, SPAN(":scheme"), h->base.conf->is_tls ? SPAN("https") : SPAN("http"));
+        field_take(st, SPAN(":method"), span_of(llhttp_method_name((llhttp_method_t)p->method)));
+        field_take(st, SPAN(":scheme"), h->base.conf->is_tls ? SPAN("https") : SPAN("http"));
         p->upgrade = 0; /* nothing is upgraded: the message ends where it says */
         h->is_http10 = p->http_major == 1 && p->http_minor == 0;
         h->keep_alive = llhttp_should_keep_alive(p) && !h->is_draining;

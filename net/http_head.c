@@ -8,29 +8,8 @@ void http_head_init(struct http_head *h) {
         h->request.content_length = -1;
 }
 
-/* ---- characters ---- */
-
-static bool query_is_clean(struct span path) {
-        for (size_t i = 0; i < path.len; i++) {
-                unsigned char c = (unsigned char)path.p[i];
-                if (c <= 0x20 || c > 0x7E || c == '#')
-                        return false;
-        }
-        return true;
-}
-
 static bool is_alnum(char c) {
         return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-}
-
-bool http_authority_is_clean(struct span authority) {
-        for (size_t i = 0; i < authority.len; i++) {
-                char c = authority.p[i];
-                if (!is_alnum(c) && c != '.' && c != '-' && c != ':' && c != '_' && c != '[' &&
-                    c != ']')
-                        return false;
-        }
-        return authority.len > 0 && authority.len <= 255;
 }
 
 static bool same_host(struct span a, struct span b) {
@@ -55,18 +34,26 @@ static void pseudo_set(struct http_head *h, struct span *to, struct arena *a, st
                 h->no_memory = true;
 }
 
-static void pseudo_add(struct http_head *h, struct arena *a, struct span name, struct span value) {
+static void pseudo_add(struct http_head *h, struct arena *a, const struct http_field_seen *f) {
         struct http_request *r = &h->request;
-        if (span_eq(name, SPAN(":path")))
-                pseudo_set(h, &r->path, a, value);
-        else if (span_eq(name, SPAN(":method")))
-                pseudo_set(h, &r->method_text, a, value);
-        else if (span_eq(name, SPAN(":scheme")))
-                pseudo_set(h, &r->scheme, a, value);
-        else if (span_eq(name, SPAN(":authority")))
-                pseudo_set(h, &r->authority, a, value);
-        else
-                h->is_malformed = true;
+        switch (f->pseudo) {
+        case HTTP_PSEUDO_PATH:
+                pseudo_set(h, &r->path, a, f->value);
+                return;
+        case HTTP_PSEUDO_METHOD:
+                pseudo_set(h, &r->method_text, a, f->value);
+                return;
+        case HTTP_PSEUDO_SCHEME:
+                pseudo_set(h, &r->scheme, a, f->value);
+                return;
+        case HTTP_PSEUDO_AUTHORITY:
+                pseudo_set(h, &r->authority, a, f->value);
+                return;
+        case HTTP_PSEUDO_NONE:
+        case HTTP_PSEUDO_UNKNOWN:
+                break;
+        }
+        h->is_malformed = true;
 }
 
 static bool room_make(struct http_head *h, struct arena *a) {
@@ -125,11 +112,35 @@ static void field_add(struct http_head *h, struct arena *a, struct http_header f
                 h->request.at[field.id] = (uint8_t)h->request.n_headers;
 }
 
+static enum http_pseudo pseudo_of(struct span name) {
+        switch (name.len) {
+        case 5:
+                return span_eq(name, SPAN(":path")) ? HTTP_PSEUDO_PATH : HTTP_PSEUDO_UNKNOWN;
+        case 7:
+                if (span_eq(name, SPAN(":method")))
+                        return HTTP_PSEUDO_METHOD;
+                return span_eq(name, SPAN(":scheme")) ? HTTP_PSEUDO_SCHEME : HTTP_PSEUDO_UNKNOWN;
+        case 10:
+                return span_eq(name, SPAN(":authority")) ? HTTP_PSEUDO_AUTHORITY
+                                                         : HTTP_PSEUDO_UNKNOWN;
+        default:
+                return HTTP_PSEUDO_UNKNOWN;
+        }
+}
+
+struct http_field_seen http_field_see(struct span name, struct span value) {
+        struct http_field_seen f = {.name = name, .value = value};
+        if (name.len > 0 && name.p[0] == ':')
+                f.pseudo = pseudo_of(name);
+        else
+                f.id = http_field_of(name);
+        return f;
+}
+
 void http_head_add(struct http_head *h, struct arena *a, const struct http_head_limits *limits,
-                   struct span name, struct span value) {
-        bool is_pseudo = name.len > 0 && name.p[0] == ':';
-        h->fields += !is_pseudo;
-        h->bytes += (uint32_t)(name.len + value.len + FIELD_OVERHEAD);
+                   const struct http_field_seen *f) {
+        h->fields += f->pseudo == HTTP_PSEUDO_NONE;
+        h->bytes += (uint32_t)(f->name.len + f->value.len + FIELD_OVERHEAD);
         if (h->over_budget || h->no_memory)
                 return;
         if (h->fields > limits->fields || h->fields > HTTP_HEAD_FIELDS_MAX ||
@@ -137,17 +148,16 @@ void http_head_add(struct http_head *h, struct arena *a, const struct http_head_
                 h->over_budget = true;
                 return;
         }
-        if (is_pseudo) {
-                pseudo_add(h, a, name, value);
+        if (f->pseudo != HTTP_PSEUDO_NONE) {
+                pseudo_add(h, a, f);
                 return;
         }
-        enum http_field id = http_field_of(name);
-        if (id == HTTP_FIELD_CONTENT_LENGTH)
-                content_length_set(h, value);
-        if (id == HTTP_FIELD_HOST && h->request.at[HTTP_FIELD_HOST] != 0)
+        if (f->id == HTTP_FIELD_CONTENT_LENGTH)
+                content_length_set(h, f->value);
+        if (f->id == HTTP_FIELD_HOST && h->request.at[HTTP_FIELD_HOST] != 0)
                 h->is_malformed = true;
-        if (is_kept(name, id, limits->keep_unknown))
-                field_add(h, a, (struct http_header){name, value, id});
+        if (is_kept(f->name, f->id, limits->keep_unknown))
+                field_add(h, a, (struct http_header){f->name, f->value, f->id});
 }
 
 /* ---- judging ---- */
@@ -195,7 +205,7 @@ static bool target_is_good(struct http_request *r, bool is_tls) {
         else if (host.p && !same_host(host, r->authority))
                 return false;
         return r->authority.p && http_authority_is_clean(r->authority) && r->path.p &&
-               http_path_is_clean(r->path) && query_is_clean(r->path);
+               http_target_is_clean(r->path);
 }
 
 int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_body) {

@@ -44,14 +44,29 @@ enum http_head_outcome {
         HTTP_HEAD_NO_MEMORY = 503,
 };
 
+enum http_pseudo {
+        HTTP_PSEUDO_NONE, /* an ordinary field */
+        HTTP_PSEUDO_METHOD,
+        HTTP_PSEUDO_SCHEME,
+        HTTP_PSEUDO_AUTHORITY,
+        HTTP_PSEUDO_PATH,
+        HTTP_PSEUDO_UNKNOWN,
+};
+
+/* A field as it came, looked up once. */
+struct http_field_seen {
+        struct span name; /* in lower case */
+        struct span value;
+        enum http_field id;
+        enum http_pseudo pseudo;
+};
+
+struct http_field_seen http_field_see(struct span name, struct span value);
+
 void http_head_init(struct http_head *h);
-/* `name` in lower case. Pseudo-fields begin with a colon. */
 void http_head_add(struct http_head *h, struct arena *a, const struct http_head_limits *limits,
-                   struct span name, struct span value);
+                   const struct http_field_seen *f);
 /* Judges it, merges cookies, fills `request`; enum http_head_outcome. */
 NET_MUST int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_body);
-
-/* A host and perhaps a port, by characters alone. */
-bool http_authority_is_clean(struct span authority);
 
 #endif

@@ -65,10 +65,10 @@ void http_stream_note(struct http_stream *st, unsigned event) {
         s->last_event = st;
 }
 
-void http_stream_field(struct http_stream *st, struct span name, struct span value) {
+void http_stream_field(struct http_stream *st, const struct http_field_seen *f) {
         struct http_session *s = st->session;
         uint32_t before = st->head.bytes;
-        http_head_add(&st->head, &st->arena, &s->conf->head, name, value);
+        http_head_add(&st->head, &st->arena, &s->conf->head, f);
         if (st->head.over_budget)
                 return;
         st->stored += st->head.bytes - before;

@@ -164,7 +164,7 @@ void http_stream_note(struct http_stream *st, unsigned event);
 /* Frees a stream that is closed, not held and not queued; else nothing. */
 void http_stream_reap(struct http_stream *st);
 /* Adds a field to the head, within the budget of stream and connection. */
-void http_stream_field(struct http_stream *st, struct span name, struct span value);
+void http_stream_field(struct http_stream *st, const struct http_field_seen *f);
 /* Keeps bytes of the body, or drops them and returns false. */
 bool http_stream_body(struct http_stream *st, const void *data, size_t len);
 void http_session_free_streams(struct http_session *s);

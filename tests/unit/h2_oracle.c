@@ -105,9 +105,10 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
         if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
                 return 0; /* trailers tell us nothing */
         struct http_stream *st = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
+        struct http_field_seen f = http_field_see((struct span){(const char *)name, name_len},
+                                                  (struct span){(const char *)value, value_len});
         if (st)
-                http_stream_field(st, (struct span){(const char *)name, name_len},
-                                  (struct span){(const char *)value, value_len});
+                http_stream_field(st, &f);
         return 0;
 }
 

@@ -230,6 +230,7 @@ static void test_path(void **state) {
                 {"escaped dot", "/a/%2e/b", false},
                 {"escaped dots, upper case", "/%2E%2E/admin", false},
                 {"half escaped", "/.%2e/admin", false},
+                {"escaped semicolon", "/a%3bx", false},
                 {"escaped dot inside a name", "/a%2eb", false},
                 {"escaped slash", "/a%2fb", false},
                 {"escaped slash, upper case", "/a%2Fb", false},
@@ -261,6 +262,24 @@ static void test_path(void **state) {
         }
         assert_false(http_path_is_clean((struct span){"/a\0b", 4}));
         assert_false(http_path_is_clean((struct span){NULL, 0}));
+}
+
+static void test_a_query_is_visible_text(void **state) {
+        (void)state;
+        assert_true(http_target_is_clean(SPAN("/a?b=c//../%2e%%&d=?;\\~")));
+        assert_true(http_target_is_clean(SPAN("/a?")));
+        assert_false(http_target_is_clean(SPAN("/a//b?c")));
+        assert_false(http_target_is_clean(SPAN("/a?b#c")));
+        assert_false(http_target_is_clean(SPAN("/a?123456789 c")));
+        for (unsigned c = 0; c < 256; c++) {
+                for (size_t at = 3; at < 20; at++) {
+                        char text[] = "/a?bcdefghijklmnopqr";
+                        text[at] = (char)c;
+                        bool is_visible = c > 0x20 && c < 0x7f && c != '#';
+                        assert_int_equal(http_target_is_clean((struct span){text, sizeof text - 1}),
+                                         is_visible);
+                }
+        }
 }
 
 /* Bytes from a small alphabet, in memory of exactly their size. */
@@ -302,6 +321,7 @@ int main(void) {
                 cmocka_unit_test(test_accept),
                 cmocka_unit_test(test_etags),
                 cmocka_unit_test(test_path),
+                cmocka_unit_test(test_a_query_is_visible_text),
                 cmocka_unit_test(test_random_values_are_never_read_past_their_end),
         };
 
