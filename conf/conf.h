@@ -77,6 +77,7 @@ struct conf_limits {
         uint32_t max_requests_per_connection; /* then GOAWAY */
         uint32_t handshakes_in_progress;      /* then accepting waits */
         uint32_t handshakes_per_turn;         /* of one loop */
+        uint32_t repeated_heads; /* kept in one worker */
         uint32_t header_fields;
         size_t header_bytes;
         size_t body_bytes;   /* of requests to our own API */

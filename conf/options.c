@@ -22,6 +22,8 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
             "TLS handshakes under way in one worker; above it accepting waits."),
         ROW(handshakes_per_turn, CONF_COUNT, "50", 1, 10000,
             "New connections taken in one turn of a worker's loop."),
+        ROW(repeated_heads, CONF_COUNT, "1024", 0, 65536,
+            "Heads kept in one worker for connections that send the same one again."),
         ROW(header_fields, CONF_COUNT, "100", 10, 1000, "Header fields of one request."),
         ROW(header_bytes, CONF_SIZE, "16KiB", 1024, 65536,
             "Size of a request's header fields, 32 bytes added for each."),

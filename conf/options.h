@@ -82,7 +82,7 @@ const struct conf_option *conf_table_row(const struct conf_table *table, size_t 
 
 /* Shared parts: struct conf_limits and struct conf_log. The last two limits
  * are for programs that shoppers call themselves. */
-#define CONF_LIMIT_ROWS 18
+#define CONF_LIMIT_ROWS 19
 #define CONF_INNER_LIMIT_ROWS (CONF_LIMIT_ROWS - 2)
 #define CONF_LOG_ROWS 2
 extern const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS];

@@ -185,6 +185,8 @@ static void sockets(const struct gw_control *c, struct metrics_out *o) {
         one(o, "sluice_queue_limit_total", METRICS_COUNTER,
             "Times a connection was not read because its output queue was full.",
             sum.queue_limit_hits);
+        one(o, "sluice_repeated_heads_evicted_total", METRICS_COUNTER,
+            "Heads forgotten because limits.repeated_heads were kept.", sum.repeats_evicted);
         one(o, "sluice_accept_errors_total", METRICS_COUNTER, "Failed accepts.", sum.accept_errors);
 }
 

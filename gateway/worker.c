@@ -81,6 +81,7 @@ static struct http_server_limits limits_of(const struct conf_gateway *conf) {
                 .accepts_per_turn = l->handshakes_per_turn,
                 .streams = l->max_streams,
                 .requests_per_connection = l->max_requests_per_connection,
+                .repeated_heads = l->repeated_heads,
                 .header_fields = l->header_fields,
                 .header_bytes = (uint32_t)l->header_bytes,
                 .queued_bytes = (uint32_t)l->queued_bytes,

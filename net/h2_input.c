@@ -197,14 +197,61 @@ static int headers_begin(struct h2_server *h) {
         return 0;
 }
 
+/* ---- heads that come again ---- */
+
+static uint32_t block_hash(struct span block) {
+        uint32_t n = 2166136261; /* FNV-1a; nothing hangs on it but when to begin */
+        for (size_t i = 0; i < block.len; i++)
+                n = (n ^ (uint8_t)block.p[i]) * 16777619;
+        return n | 1;
+}
+
+/* The block is the one kept: its fields need not be decoded. */
+static bool repeat_use(struct h2_server *h, struct span block) {
+        struct http_stream *st = h->block;
+        if (!h->repeat || !st || h->is_trailer || !h->is_block_end_stream ||
+            !h2_repeat_is(h->repeat, block))
+                return false;
+        st->repeat = h2_repeat_take(h->repeat, &st->head);
+        h2_priv_of(st)->is_head_done = true;
+        h->block = NULL;
+        h->block_id = 0;
+        h->base.head_since_ms = 0;
+        st->received_end = true;
+        http_stream_note(st, HTTP_STREAM_HEAD);
+        return true;
+}
+
+/* A pure block made `st`; when it is the second of its kind, its head is kept. */
+static void repeat_learn(struct h2_server *h, struct http_stream *st, struct span block) {
+        uint32_t hash = block_hash(block);
+        bool is_second = hash == h->pure_hash;
+        h->pure_hash = hash;
+        if (is_second && st && !st->closed && !h->is_trailer && st->received_end &&
+            http_head_end(&st->head, &st->arena, h->base.conf->is_tls, false) == HTTP_HEAD_GOOD)
+                h2_repeat_keep(h->base.conf->repeats, &h->repeat, block, &st->head);
+}
+
 static int block_take(struct h2_server *h, struct span piece) {
         bool is_last = piece.len == h->left && (h->frame.flags & H2_FLAG_END_HEADERS);
-        if (h->block)
+        bool is_whole = is_last && piece.len == h->frame.len && h->frame.type == H2_HEADERS;
+        struct http_stream *st = h->block;
+        if (st)
                 h->useful += piece.len;
+        if (is_whole && repeat_use(h, piece))
+                return 0;
+        bool is_pure = is_whole && h2_block_is_pure(piece);
+        if (!is_pure) {
+                h->pure_hash = 0;
+                h2_repeat_forget(&h->repeat);
+        }
         int r = block_decode(h, piece, is_last);
-        if (r == 0 && is_last)
-                block_end(h);
-        return r;
+        if (r < 0 || !is_last)
+                return r;
+        block_end(h);
+        if (is_pure)
+                repeat_learn(h, st, piece);
+        return 0;
 }
 
 /* ---- bodies ---- */

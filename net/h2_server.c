@@ -105,6 +105,7 @@ static bool h2_is_done(const struct http_session *s) {
 static void h2_free(struct http_session *s) {
         struct h2_server *h = self_of(s);
         h2_decoder_free(&h->decoder);
+        h2_repeat_forget(&h->repeat);
         http_session_free_streams(s);
         pool_give(s->conf->pool, h->control);
         pool_give(s->conf->pool, h);

@@ -19,6 +19,7 @@
 #include "net/h2_hpack.h"
 #include "net/h2_limits.h"
 #include "net/h2_message.h"
+#include "net/h2_repeat.h"
 #include "net/http_session.h"
 
 /* Where in a frame the next byte belongs. */
@@ -38,6 +39,7 @@ struct h2_server {
         struct h2_decoder *decoder;
         struct http_stream *block;                      /* whose head, trailers or data come now */
         struct http_stream *first_ready, *last_ready;   /* have something to send */
+        struct h2_repeat *repeat;                       /* the head that came twice */
         char *control;                                  /* frames to send before all others */
         uint16_t control_at, control_len, control_size; /* sent, written, room */
         struct h2_bucket glitches, resets;
@@ -47,6 +49,7 @@ struct h2_server {
         uint64_t fates[H2_FATES / 32]; /* enum h2_fate, two bits a stream */
         struct h2_frame frame;
         uint32_t left;        /* of its payload, without padding */
+        uint32_t pure_hash;   /* of the last block, if it was pure; else 0 */
         uint32_t block_bytes; /* of the fields so far, by their cost */
         int32_t block_id;     /* END_HEADERS has not come yet; 0: none under way */
         int32_t last_id;      /* the highest a client opened; -1: none */

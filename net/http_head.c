@@ -208,9 +208,8 @@ static bool target_is_good(struct http_request *r, bool is_tls) {
                http_target_is_clean(r->path);
 }
 
-int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_body) {
+static int judge(struct http_head *h, struct arena *a, bool is_tls) {
         struct http_request *r = &h->request;
-        r->has_body = has_body;
         r->at[HTTP_FIELD_UNKNOWN] = 0;
         r->headers = h->headers;
         r->method = r->method_text.p ? http_method_of(r->method_text) : HTTP_METHOD_OTHER;
@@ -223,4 +222,39 @@ int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_bo
         if (span_eq(r->method_text, SPAN("CONNECT")))
                 return HTTP_HEAD_METHOD;
         return target_is_good(r, is_tls) ? HTTP_HEAD_GOOD : HTTP_HEAD_MALFORMED;
+}
+
+int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_body) {
+        if (!h->is_judged) {
+                h->request.has_body = has_body;
+                h->outcome = judge(h, a, is_tls);
+                h->is_judged = true;
+        }
+        return h->outcome;
+}
+
+bool http_head_copy(struct http_head *to, struct arena *a, const struct http_head *from) {
+        struct http_request *r = &to->request;
+        struct http_header *headers =
+                arena_take(a, (from->request.n_headers + 1) * sizeof *headers);
+        assert(from->is_judged && from->outcome == HTTP_HEAD_GOOD);
+        if (!headers)
+                return false;
+        *to = *from;
+        to->headers = headers;
+        to->capacity = (uint32_t)r->n_headers;
+        r->headers = headers;
+        r->method_text = arena_copy(a, from->request.method_text);
+        r->scheme = arena_copy(a, from->request.scheme);
+        r->authority = arena_copy(a, from->request.authority);
+        r->path = arena_copy(a, from->request.path);
+        bool is_whole = r->method_text.p && r->scheme.p && r->authority.p && r->path.p;
+        for (size_t i = 0; i < r->n_headers && is_whole; i++) {
+                struct http_header h = from->headers[i];
+                h.name = h.id == HTTP_FIELD_UNKNOWN ? arena_copy(a, h.name) : h.name;
+                h.value = arena_copy(a, h.value);
+                is_whole = h.name.p && h.value.p;
+                headers[i] = h;
+        }
+        return is_whole;
 }

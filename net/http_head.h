@@ -33,7 +33,8 @@ struct http_head {
         bool over_budget;
         bool is_malformed;
         bool no_memory;
-        struct span host;
+        bool is_judged;
+        int outcome; /* of that, enum http_head_outcome */
 };
 
 enum http_head_outcome {
@@ -66,7 +67,10 @@ struct http_field_seen http_field_see(struct span name, struct span value);
 void http_head_init(struct http_head *h);
 void http_head_add(struct http_head *h, struct arena *a, const struct http_head_limits *limits,
                    const struct http_field_seen *f);
-/* Judges it, merges cookies, fills `request`; enum http_head_outcome. */
+/* Judges it, merges cookies, fills `request`; enum http_head_outcome. Asked
+ * again, it gives the same answer. */
 NET_MUST int http_head_end(struct http_head *h, struct arena *a, bool is_tls, bool has_body);
+/* A copy of a head judged good, its bytes in `a`; false without memory. */
+NET_MUST bool http_head_copy(struct http_head *to, struct arena *a, const struct http_head *from);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "net/h2_hpack.h"
+#include "net/h2_repeat.h"
 #include "net/http_conn.h"
 #include "net/problem.h"
 
@@ -264,9 +265,11 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
                 tls_context_take(h->tls);
         h->pool = pool_new();
         h->coder = h2_coder_new(h->pool);
+        h->repeats = h2_repeats_new(h->pool, lim->repeated_heads, &h->counters.repeats_evicted);
         h->session_conf = (struct http_session_conf){
                 .pool = h->pool,
                 .coder = h->coder,
+                .repeats = h->repeats,
                 .head = {.fields = lim->header_fields,
                          .bytes = lim->header_bytes,
                          .keep_unknown = conf->keep_unknown},
@@ -282,7 +285,7 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         loop_timer_init(l, &h->read_again, on_read_again);
         /* A peer that is gone must not end the program. */
         (void)signal(SIGPIPE, SIG_IGN);
-        return h->pool && h->coder && refusals_make(h) ? 0 : -ENOMEM;
+        return h->pool && h->coder && h->repeats && refusals_make(h) ? 0 : -ENOMEM;
 }
 
 void http_hub_fini(struct http_hub *h) {
@@ -300,5 +303,6 @@ void http_hub_fini(struct http_hub *h) {
                 http_page_free(&h->refusals[i]);
         tls_context_free(&h->tls);
         h2_coder_free(&h->coder);
+        h2_repeats_free(&h->repeats);
         pool_free(&h->pool);
 }

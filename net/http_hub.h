@@ -29,6 +29,7 @@ struct http_counters {
         struct metrics_counter exchanges_open, requests_total;
         struct metrics_counter closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         struct metrics_counter header_limit_hits, queue_limit_hits, accept_errors;
+        struct metrics_counter repeats_evicted;
 };
 
 struct http_conn_list {
@@ -53,6 +54,7 @@ struct http_hub {
         struct tls_context *tls; /* a reference, or NULL */
         struct pool *pool;
         struct h2_coder *coder;
+        struct h2_repeats *repeats;
         struct http_session_conf session_conf;
         struct http_counters counters;
         struct http_conn_list lists[HTTP_CONN_STATES];

@@ -106,5 +106,6 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
                 .header_limit_hits = metrics_read(&c->header_limit_hits),
                 .queue_limit_hits = metrics_read(&c->queue_limit_hits),
                 .accept_errors = metrics_read(&c->accept_errors),
+                .repeats_evicted = metrics_read(&c->repeats_evicted),
         };
 }

@@ -34,6 +34,7 @@ struct http_server_limits {
         uint32_t accepts_per_turn;
         uint32_t streams;                    /* concurrent, a connection; <= 100 */
         uint32_t requests_per_connection;    /* then a graceful GOAWAY */
+        uint32_t repeated_heads;             /* kept for those who ask again, all together */
         uint32_t header_fields;              /* crumbs counted one by one */
         uint32_t header_bytes;               /* name + value + 32 each */
         uint32_t queued_bytes;               /* output a connection before it is not read */
@@ -88,6 +89,7 @@ struct http_server_stats { /* this loop's; written by it, read by any thread */
         uint64_t exchanges_open, requests_total;
         uint64_t closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         uint64_t header_limit_hits, queue_limit_hits, accept_errors;
+        uint64_t repeats_evicted;
 };
 
 NET_MUST int http_server_new(struct loop *l, const struct http_server_conf *conf,

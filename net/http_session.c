@@ -1,5 +1,7 @@
 #include "net/http_session.h"
 
+#include "net/h2_repeat.h"
+
 struct http_stream *http_stream_new(struct http_session *s, int32_t id) {
         struct arena arena;
         arena_init(&arena, s->conf->pool);
@@ -35,6 +37,7 @@ static void stream_free(struct http_stream *st) {
         s->n_held -= st->held;
         s->stored_bytes -= st->stored;
         http_page_free(&st->page);
+        h2_repeat_free(&st->repeat);
         buf_fini(&st->body);
         buf_fini(&st->out);
         arena_fini(&st->arena);

@@ -45,7 +45,8 @@ struct http_stream {
         struct http_stream *next_event;
         struct arena arena; /* of this struct, the head, the exchange */
         struct http_head head;
-        void *user; /* the connection's */
+        struct h2_repeat *repeat; /* the head lies in it; or NULL */
+        void *user;               /* the connection's */
         int32_t id;
         uint32_t stored; /* its share of the session's stored_bytes */
         unsigned events; /* enum http_stream_event or'ed, not yet shown */
@@ -84,7 +85,7 @@ struct http_answer {
         size_t n;
         bool has_body;        /* more than the head will follow */
         bool is_length_known; /* `headers` has content-length, or needs none */
-}; /* of the stream's `page` if it has one */
+};                            /* of the stream's `page` if it has one */
 
 struct http_session_ops {
         /* 0, or < 0 after which only pull is of use: the session has said why
@@ -118,10 +119,12 @@ enum http_session_why {
 };
 
 struct h2_coder;
+struct h2_repeats;
 
 struct http_session_conf {
         struct pool *pool;
         struct h2_coder *coder; /* HTTP/2 */
+        struct h2_repeats *repeats;
         struct http_head_limits head;
         uint32_t streams;
         uint32_t glitch_burst, glitch_per_s;

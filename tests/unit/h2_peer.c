@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "net/h2_hpack.h"
+#include "net/h2_repeat.h"
 #include "net/h2_server.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -23,10 +24,12 @@ void peer_open(struct peer *p) {
         p->pool = pool_new();
         assert_non_null(p->pool);
         p->coder = h2_coder_new(p->pool);
-        assert_non_null(p->coder);
+        p->repeats = h2_repeats_new(p->pool, PEER_REPEATS, &p->evicted);
+        assert_true(p->coder && p->repeats);
         p->conf = (struct http_session_conf){
                 .pool = p->pool,
                 .coder = p->coder,
+                .repeats = p->repeats,
                 .head = {.fields = 100, .bytes = 16384},
                 .streams = 100,
                 .glitch_burst = 1000,
@@ -49,6 +52,7 @@ void peer_close(struct peer *p) {
         p->session->ops->free(p->session);
         http_page_free(&p->page);
         h2_coder_free(&p->coder);
+        h2_repeats_free(&p->repeats);
         pool_free(&p->pool);
 }
 

@@ -8,6 +8,7 @@
 #define TESTS_UNIT_H2_PEER_H
 
 #include "net/http_session.h"
+#include "net/metrics.h"
 #include "tests/unit/h2_frames.h"
 
 enum peer_mode {
@@ -17,10 +18,13 @@ enum peer_mode {
 
 #define PEER_HELD_MAX 128
 #define PEER_TYPES 16
+#define PEER_REPEATS 4
 
 struct peer {
         struct pool *pool;
         struct h2_coder *coder;
+        struct h2_repeats *repeats;
+        struct metrics_counter evicted;
         struct http_session_conf conf;
         struct http_session *session;
         struct http_page *page;
