@@ -1,29 +1,42 @@
 #include "gateway/host.h"
 
-static char lower(char c) {
-        return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+#define LETTER(upper, lower) [upper] = (lower), [lower] = (lower)
+#define SAME(c) [c] = (c)
+
+/* What a byte of a name or address is in lower case, 0 for all others. */
+static const char folded[256] = {
+        LETTER('A', 'a'), LETTER('B', 'b'), LETTER('C', 'c'), LETTER('D', 'd'), LETTER('E', 'e'),
+        LETTER('F', 'f'), LETTER('G', 'g'), LETTER('H', 'h'), LETTER('I', 'i'), LETTER('J', 'j'),
+        LETTER('K', 'k'), LETTER('L', 'l'), LETTER('M', 'm'), LETTER('N', 'n'), LETTER('O', 'o'),
+        LETTER('P', 'p'), LETTER('Q', 'q'), LETTER('R', 'r'), LETTER('S', 's'), LETTER('T', 't'),
+        LETTER('U', 'u'), LETTER('V', 'v'), LETTER('W', 'w'), LETTER('X', 'x'), LETTER('Y', 'y'),
+        LETTER('Z', 'z'), SAME('0'),        SAME('1'),        SAME('2'),        SAME('3'),
+        SAME('4'),        SAME('5'),        SAME('6'),        SAME('7'),        SAME('8'),
+        SAME('9'),        SAME('-'),        SAME('.'),        SAME('_'),
+};
+
+static char fold(char c) {
+        return folded[(unsigned char)c];
 }
 
-static bool is_host_char(char c) {
-        char l = lower(c);
-        return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
-
-/* How many bytes of `s` are the host: a name, an IPv4 or a bracketed IPv6. */
-static size_t host_length(struct span s) {
+/* Copies the host in front of `s` (a name, an IPv4 or a bracketed IPv6) in
+ * lower case and returns its length, 0 for none or one that is too long. */
+static size_t host_take(struct span s, char host[GW_HOST_TEXT_MAX]) {
+        size_t most = s.len < GW_HOST_TEXT_MAX - 1 ? s.len : GW_HOST_TEXT_MAX - 1;
         size_t n = 0;
-        if (s.len > 0 && s.p[0] == '[') {
-                const char *end = memchr(s.p, ']', s.len);
-                if (!end)
-                        return 0;
-                for (n = 1; s.p + n < end; n++)
-                        if (!is_host_char(s.p[n]) && s.p[n] != ':')
-                                return 0;
-                return n + 1;
-        }
-        while (n < s.len && is_host_char(s.p[n]))
+        bool is_bracketed = s.len > 0 && s.p[0] == '[';
+        if (is_bracketed)
+                host[n++] = '[';
+        while (n < most && (fold(s.p[n]) || (is_bracketed && s.p[n] == ':'))) {
+                host[n] = fold(s.p[n]) ? fold(s.p[n]) : ':';
                 n++;
-        return n;
+        }
+        if (!is_bracketed)
+                return n;
+        if (n == most || s.p[n] != ']')
+                return 0;
+        host[n] = ']';
+        return n + 1;
 }
 
 static bool port_is_good(struct span s) {
@@ -41,7 +54,7 @@ static bool equal_folded(struct span a, struct span b) {
         if (a.len != b.len)
                 return false;
         for (size_t i = 0; i < a.len; i++)
-                if (lower(a.p[i]) != lower(b.p[i]))
+                if (a.p[i] != b.p[i] && (!fold(a.p[i]) || fold(a.p[i]) != fold(b.p[i])))
                         return false;
         return true;
 }
@@ -65,14 +78,12 @@ int gw_host_of(const struct http_request *r, const struct conf_gateway *conf, ch
         *len = 0;
         if (field.p && !equal_folded(field, authority))
                 return GW_HOST_MALFORMED;
-        size_t n = host_length(authority);
+        size_t n = host_take(authority, host);
         struct span port = {authority.p + n, authority.len - n};
-        if (n == 0 || n >= GW_HOST_TEXT_MAX || !port_is_good(port))
+        if (n == 0 || !port_is_good(port))
                 return GW_HOST_MALFORMED;
         if (n > 1 && authority.p[n - 1] == '.')
                 n--;
-        for (size_t i = 0; i < n; i++)
-                host[i] = lower(authority.p[i]);
         *len = n;
         return is_served(conf, (struct span){host, n}, authority) ? GW_HOST_OURS : GW_HOST_FOREIGN;
 }
