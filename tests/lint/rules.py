@@ -19,7 +19,7 @@ LIBRARIES = {
     r"nghttp2/": r"net/h2_\w+\.[ch]",
     r"llhttp": r"net/(h1_|http11_)\w+\.[ch]",
     r"openssl/": r"net/(tls|jw|sha256|mac|random)\w*\.[ch]|admission/(account|ticket|pass|mac)\w*\.c"
-                 r"|gateway/guest\w*\.c",
+                 r"|gateway/guest\w*\.c|loadgen/peers/visits\.c",
     r"libpq-fe\.h": r"origin/(pool\w*|db\w*)\.[ch]|loadgen/strategies/\w+\.[ch]",
     r"hiredis": r"gateway/store_redis\.c|loadgen/strategies/\w+\.[ch]",
     r"yaml\.h": r"conf/\w+\.c",

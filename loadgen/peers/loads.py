@@ -1,0 +1,210 @@
+"""The loads. Every test takes the bench and returns {row: {server: value}} of one
+round; within a round the servers take turns, several times where speed is measured,
+so that what else the machine does hits all of them."""
+import collections
+import contextlib
+import json
+import os
+import re
+import statistics
+import subprocess
+
+import gauge
+from run.process import Failed
+from servers import FLAG, LINE, ORIGIN, SHOP
+
+PATIENCE_S = 240
+GUARD = ["setpriv", "--pdeathsig", "KILL"]  # a load does not outlive this script
+FIELDS = {ORIGIN: ["-H", "accept: application/json"]}  # a short answer instead of a page
+
+
+def h2load(server, path, requests, connections, streams, good="2xx"):
+    """All `requests` must be answered with a status of class `good`."""
+    command = [*GUARD, "h2load", "-t1", f"-c{connections}", f"-m{streams}", f"-n{requests}",
+               *FIELDS.get(path, []), f"https://127.0.0.1:{server.port}{path}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S)
+    found = re.search(rf"^status codes: .*?(\d+) {good}", done.stdout, re.MULTILINE)
+    if not found or int(found[1]) != requests:
+        raise Failed(f"of {requests} requests for {path} {found[1] if found else 'none'} were "
+                     f"answered {good}:\n{done.stdout[-600:]}")
+
+
+@contextlib.contextmanager
+def visits(bench, server, total, at_once, mode):
+    """Short connections by our own client; those `held` stay open until the end of
+    the block. It gives up by itself when nothing has come for 20 s."""
+    child = subprocess.Popen(
+        [*GUARD, os.path.join(bench.build, "loadgen/peers/visits"), str(server.port), FLAG,
+         str(total), str(at_once), server.group, mode],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        said = json.loads(child.stdout.readline() or "{}")
+        if said.get("answered") != total:
+            raise Failed(f"of {total} visits ({mode}) were answered: {said}")
+        yield said
+        rest = child.communicate(timeout=PATIENCE_S)[0]
+        if rest and json.loads(rest)["lost"] > 0:
+            raise Failed(f"of {total} connections held were lost: {rest}")
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+
+
+def visit(bench, server, total, at_once, mode):
+    with visits(bench, server, total, at_once, mode) as said:
+        return said
+
+
+def spent_us(server, work):
+    """CPU time of the server's processes for `work`, in microseconds."""
+    before = gauge.settled_cpu_ns(server.pid)
+    work()
+    return (gauge.settled_cpu_ns(server.pid) - before) / 1000
+
+
+def request_us(bench, server, path, requests, connections, streams, good="2xx"):
+    """CPU time of a request; what opening the connections costs is taken off."""
+    connections = bench.connections(connections)
+    opening = spent_us(server, lambda: h2load(
+        server, path, connections, connections, streams, good))
+    whole = spent_us(server, lambda: h2load(
+        server, path, connections + requests, connections, streams, good))
+    return (whole - opening) / requests
+
+
+def alternate(bench, what, path, turns, measure):
+    """Starts all that do `what`, and measures each in turn: the means of `turns`."""
+    values = collections.defaultdict(lambda: collections.defaultdict(list))
+    with bench.running(bench.those_who(what)) as running:
+        waiting = []
+        for server in running:
+            with bench.noting(f"{server.name}, {path}"):
+                h2load(server, path, bench.count(2000, 20), 20, 4, "4xx" if path == LINE else "2xx")
+                waiting.append(server)
+        for _ in range(turns):
+            for server in list(waiting):
+                waiting.remove(server)
+                with bench.noting(f"{server.name}, {path}"):
+                    for row, value in measure(server).items():
+                        values[row][server.name].append(value)
+                    waiting.append(server)
+    return {row: {name: statistics.mean(many) for name, many in by_name.items()
+                  if len(many) == turns} for row, by_name in values.items()}
+
+
+def warm(bench):
+    count = bench.count(100_000, 1000)
+    return alternate(bench, "answer", FLAG, 3, lambda server: {
+        "warm": request_us(bench, server, FLAG, count, 100, 10)})
+
+
+def single(bench):
+    count = bench.count(100_000, 1000)
+    return alternate(bench, "answer", FLAG, 2, lambda server: {
+        "single": request_us(bench, server, FLAG, count, 500, 1)})
+
+
+def line(bench):
+    count = bench.count(100_000, 1000)
+    return alternate(bench, "line", LINE, 3, lambda server: {
+        "line": request_us(bench, server, LINE, count, 100, 10, "4xx"),
+        "line_flag": request_us(bench, server, FLAG, count, 100, 10)})
+
+
+def handshake(bench):
+    count = bench.count(700, 30)
+    return alternate(bench, "answer", FLAG, 3, lambda server: {
+        "handshake": spent_us(server, lambda: visit(bench, server, count, 8, "full")) / count})
+
+
+def resumed(bench):
+    count = bench.count(700, 30)
+
+    def measure(server):
+        said = {}
+        spent = spent_us(server, lambda: said.update(visit(bench, server, count, 8, "returning")))
+        return {"resumed": spent / count,
+                "accepted": said["resumed"] / said["offered"] * 100 if said["offered"] else 0}
+    return alternate(bench, "answer", FLAG, 3, measure)
+
+
+def idle(bench):
+    """Growth by connections that come to others, which have used up what was free."""
+    before, more = bench.count(1000, 50), bench.count(5000, 250)
+
+    def held_kib(server):
+        gauge.settled_cpu_ns(server.pid)
+        return gauge.pss_kib(server.pid)
+
+    def measure(server):
+        with visits(bench, server, before, 50, "held"):
+            least = held_kib(server)
+            with visits(bench, server, more, 50, "held"):
+                return {"idle": (held_kib(server) - least) / more}
+    return alternate(bench, "answer", FLAG, 1, measure)
+
+
+def forward(bench, what, path):
+    count = bench.count(50_000, 1000)
+    return alternate(bench, what, path, 2, lambda server: {
+        what: request_us(bench, server, path, count, 50, 10)})
+
+
+def shop(bench):
+    return forward(bench, "shop", SHOP)
+
+
+def origin(bench):
+    return forward(bench, "origin", ORIGIN)
+
+
+# ---- counts: the server runs under a watcher, twice ----
+
+def counted(bench, watcher, read, requests, connections, streams):
+    """The count of one request: the difference of a long load and a short one, so
+    that start, handshakes and end cancel. `watcher(folder)` are the words before
+    the command, `read(folder)` lists the counts once it has ended."""
+    connections = bench.connections(connections)
+
+    def counts(kind, number):
+        folder = bench.new_folder("watched")
+        os.chmod(folder, 0o777)  # for servers that change their user
+        server = kind(bench, watcher=watcher(folder))
+        try:
+            h2load(server, FLAG, number, connections, streams)
+        finally:
+            server.stop()
+        return read(folder)
+    values = {}
+    for kind in bench.those_who("answer"):
+        with bench.noting(f"{kind.name}, {watcher('')[0]}"):
+            short, whole = (counts(kind, connections * 2 + more) for more in (0, requests))
+            values[kind.name] = max(b - a for a, b in zip(short, whole, strict=True)) / requests
+    return values
+
+
+def texts(folder):
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), errors="replace") as file:
+            yield file.read()
+
+
+def calls(bench):
+    def read(folder):
+        return [int(text.split()[-2]) for text in texts(folder)]  # its end is "N total"
+    return {"calls": counted(
+        bench, lambda folder: ("strace", "-f", "-c", "-U", "calls,name", "-o", f"{folder}/calls"),
+        read, bench.count(20_000, 500), 500, 1)}
+
+
+def instructions(bench):
+    """Of the busiest thread: what else goes on goes by the clock, not by requests."""
+    def read(folder):
+        return [int(total[1]) for total in (re.search(r"^totals: (\d+)", text, re.MULTILINE)
+                                            for text in texts(folder)) if total]
+    return {"instructions": counted(
+        bench, lambda folder: ("valgrind", "--tool=callgrind", "--separate-threads=yes",
+                               f"--callgrind-out-file={folder}/calls.%p"),
+        read, bench.count(20_000, 500), 100, 10)}
