@@ -157,6 +157,7 @@ static const struct conf_option last_rows[] = {
 static const struct conf_part parts[] = {
         {first_rows, NET_COUNT_OF(first_rows), 0},
         {conf_limit_rows, CONF_LIMIT_ROWS, offsetof(struct conf_gateway, limits)},
+        {conf_reset_rows, CONF_RESET_ROWS, offsetof(struct conf_gateway, limits)},
         {last_rows, NET_COUNT_OF(last_rows), 0},
         {conf_log_rows, CONF_LOG_ROWS, offsetof(struct conf_gateway, log)},
 };

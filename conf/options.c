@@ -40,10 +40,18 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
         ROW(glitch_burst, CONF_COUNT, "1000", 10, 1000000,
             "Protocol oddities, weighted, that one connection may show at once."),
         ROW(glitch_per_s, CONF_COUNT, "100", 1, 100000, "Oddities forgiven each second."),
-        ROW(reset_burst, CONF_COUNT, "100", 10, 1000000,
-            "Requests a connection may reset before their answer is complete."),
-        ROW(reset_per_s, CONF_COUNT, "20", 1, 100000, "Resets forgiven each second."),
 };
+
+#define RESETS(burst, per_s)                                                                       \
+        ROW(reset_burst, CONF_COUNT, burst, 10, 1000000,                                           \
+            "Requests a connection may reset before their answer is complete."),                   \
+                ROW(reset_per_s, CONF_COUNT, per_s, 1, 100000, "Resets forgiven each second.")
+
+const struct conf_option conf_reset_rows[CONF_RESET_ROWS] = {RESETS("100", "20")};
+
+/* Many shoppers share the connection of a gateway, and each that leaves early is
+ * a request reset; one of them must not end it for all. */
+const struct conf_option conf_inner_reset_rows[CONF_RESET_ROWS] = {RESETS("10000", "1000")};
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 

@@ -80,12 +80,14 @@ struct conf_table {
 /* The n-th row of the table and where its part begins; NULL after the last. */
 const struct conf_option *conf_table_row(const struct conf_table *table, size_t n, size_t *offset);
 
-/* Shared parts: struct conf_limits and struct conf_log. The last two limits
- * are for programs that shoppers call themselves. */
-#define CONF_LIMIT_ROWS 19
-#define CONF_INNER_LIMIT_ROWS (CONF_LIMIT_ROWS - 2)
+/* Shared parts: struct conf_limits and struct conf_log. The limits of resets
+ * are a part of their own: they differ by who calls, shoppers or gateways. */
+#define CONF_LIMIT_ROWS 17
+#define CONF_RESET_ROWS 2
 #define CONF_LOG_ROWS 2
 extern const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS];
+extern const struct conf_option conf_reset_rows[CONF_RESET_ROWS];
+extern const struct conf_option conf_inner_reset_rows[CONF_RESET_ROWS];
 extern const struct conf_option conf_log_rows[CONF_LOG_ROWS];
 
 #endif

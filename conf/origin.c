@@ -59,19 +59,10 @@ static const struct conf_option first_rows[] = {
          .sentence = "The longest a snapshot request may wait for news."},
 };
 
-/* Whoever calls here is a gateway. Many shoppers share its connection, and each
- * that leaves early is a request reset; one of them must not end it for all. */
-static const struct conf_option reset_rows[] = {
-        {"limits.reset_burst", "10000", CONF_COUNT, 0, AT(limits.reset_burst), 10, 1000000,
-         .sentence = "Requests a connection may reset before their answer is complete."},
-        {"limits.reset_per_s", "1000", CONF_COUNT, 0, AT(limits.reset_per_s), 1, 100000,
-         .sentence = "Resets forgiven each second."},
-};
-
 static const struct conf_part parts[] = {
         {first_rows, NET_COUNT_OF(first_rows), 0},
-        {conf_limit_rows, CONF_INNER_LIMIT_ROWS, offsetof(struct conf_origin, limits)},
-        {reset_rows, NET_COUNT_OF(reset_rows), 0},
+        {conf_limit_rows, CONF_LIMIT_ROWS, offsetof(struct conf_origin, limits)},
+        {conf_inner_reset_rows, CONF_RESET_ROWS, offsetof(struct conf_origin, limits)},
         {conf_log_rows, CONF_LOG_ROWS, offsetof(struct conf_origin, log)},
 };
 static const struct conf_table table = {"sluice-origin", parts, NET_COUNT_OF(parts)};

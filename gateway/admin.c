@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/limits.h"
 #include "conf/secret.h"
 #include "gateway/metrics.h"
 #include "net/buf.h"
@@ -283,32 +284,29 @@ static int admin_tls(const struct conf_gateway *conf, struct tls_context **out, 
         return tls_server_new(&tls, out, why, why_cap);
 }
 
+/* Operators are few and known: how many, how much they may ask is not theirs to
+ * set; how long they may take is as for everybody. */
+static struct http_server_limits limits_of(const struct conf_gateway *conf) {
+        struct http_server_limits l = conf_server_limits(&conf->limits, 1);
+        l.connections = 256;
+        l.handshakes = 64;
+        l.accepts_per_turn = 16;
+        l.streams = 100;
+        l.requests_per_connection = UINT32_MAX;
+        l.repeated_heads = 0;
+        l.header_fields = 100;
+        l.header_bytes = 16384;
+        l.queued_bytes = 1 << 20;
+        return l;
+}
+
 static int start_server(struct gw_admin *a, const struct conf_gateway *conf, char *why,
                         size_t why_cap) {
         struct http_server_conf server = {
                 .http11 = true,
                 .on_request = on_request,
                 .owner = a,
-                .limits =
-                        {
-                                .connections = 256,
-                                .handshakes = 64,
-                                .accepts_per_turn = 16,
-                                .streams = 100,
-                                .requests_per_connection = UINT32_MAX,
-                                .header_fields = 100,
-                                .header_bytes = 16384,
-                                .queued_bytes = 1 << 20,
-                                .glitch_burst = conf->limits.glitch_burst,
-                                .glitch_per_s = conf->limits.glitch_per_s,
-                                .reset_burst = conf->limits.reset_burst,
-                                .reset_per_s = conf->limits.reset_per_s,
-                                .handshake_ms = conf->limits.handshake_timeout_ms,
-                                .header_ms = conf->limits.header_timeout_ms,
-                                .body_ms = conf->limits.body_timeout_ms,
-                                .stall_ms = conf->limits.write_stall_ms,
-                                .idle_ms = conf->limits.idle_ms,
-                        },
+                .limits = limits_of(conf),
         };
         int r = admin_tls(conf, &server.tls, why, why_cap);
         if (r == 0)

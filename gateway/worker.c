@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/limits.h"
 #include "gateway/walk.h"
 #include "net/http_server.h"
 #include "net/log.h"
@@ -72,35 +73,10 @@ static int open_pools(struct gw_worker *w) {
 
 /* ---- listener ---- */
 
-static struct http_server_limits limits_of(const struct conf_gateway *conf) {
-        const struct conf_limits *l = &conf->limits;
-        uint32_t workers = conf->workers;
-        return (struct http_server_limits){
-                .connections = (l->max_connections + workers - 1) / workers,
-                .handshakes = (l->handshakes_in_progress + workers - 1) / workers,
-                .accepts_per_turn = l->handshakes_per_turn,
-                .streams = l->max_streams,
-                .requests_per_connection = l->max_requests_per_connection,
-                .repeated_heads = l->repeated_heads,
-                .header_fields = l->header_fields,
-                .header_bytes = (uint32_t)l->header_bytes,
-                .queued_bytes = (uint32_t)l->queued_bytes,
-                .glitch_burst = l->glitch_burst,
-                .glitch_per_s = l->glitch_per_s,
-                .reset_burst = l->reset_burst,
-                .reset_per_s = l->reset_per_s,
-                .handshake_ms = l->handshake_timeout_ms,
-                .header_ms = l->header_timeout_ms,
-                .body_ms = l->body_timeout_ms,
-                .stall_ms = l->write_stall_ms,
-                .idle_ms = l->idle_ms,
-        };
-}
-
 static int open_server(struct gw_worker *w) {
         struct http_server_conf server = {
                 .tls = w->snap->settings->tls,
-                .limits = limits_of(w->conf),
+                .limits = conf_server_limits(&w->conf->limits, w->conf->workers),
                 .on_request = gw_walk_on_request,
                 .owner = w,
         };

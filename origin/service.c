@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/limits.h"
 #include "net/clock.h"
 #include "net/log.h"
 #include "origin/demo.h"
@@ -148,29 +149,6 @@ static void on_request(void *owner, struct http_exchange *x) {
 
 /* ---- start and end ---- */
 
-static struct http_server_limits limits_of(const struct conf_limits *l) {
-        return (struct http_server_limits){
-                .connections = l->max_connections,
-                .handshakes = l->handshakes_in_progress,
-                .accepts_per_turn = l->handshakes_per_turn,
-                .streams = l->max_streams,
-                .requests_per_connection = l->max_requests_per_connection,
-                .repeated_heads = l->repeated_heads,
-                .header_fields = l->header_fields,
-                .header_bytes = (uint32_t)l->header_bytes,
-                .queued_bytes = (uint32_t)l->queued_bytes,
-                .glitch_burst = l->glitch_burst,
-                .glitch_per_s = l->glitch_per_s,
-                .reset_burst = l->reset_burst,
-                .reset_per_s = l->reset_per_s,
-                .handshake_ms = l->handshake_timeout_ms,
-                .header_ms = l->header_timeout_ms,
-                .body_ms = l->body_timeout_ms,
-                .stall_ms = l->write_stall_ms,
-                .idle_ms = l->idle_ms,
-        };
-}
-
 static int listen_all(struct org_service *s) {
         for (size_t i = 0; i < s->conf->listen.count; i++) {
                 const char *address = s->conf->listen.at[i].text;
@@ -234,7 +212,7 @@ static int read_keys(struct org_service *s) {
 int org_service_open(struct org_service *s, struct loop *l, const struct conf_origin *conf) {
         struct http_server_conf http = {.http11 = true,
                                         .keep_unknown = true,
-                                        .limits = limits_of(&conf->limits),
+                                        .limits = conf_server_limits(&conf->limits, 1),
                                         .on_request = on_request,
                                         .owner = s};
         int r;
