@@ -49,27 +49,33 @@ static int ask_version(PGconn *pg, const char *sql, bool *yes) {
         return 0;
 }
 
-/* The functions carry a mark of the text that made them. Making them anew drops
- * them first, and an origin that is running would meet the gap; so the same
- * text is left alone. */
-static int has_functions(PGconn *pg, bool *yes) {
-        const char *values[2] = {org_sql_stock, org_sql_sales};
-        PGresult *r = PQexecParams(pg,
-                                   "select obj_description(to_regnamespace('sluice_api'), "
-                                   "'pg_namespace') is not distinct from md5($1 || $2)",
-                                   2, NULL, values, NULL, NULL, 0);
+/* The schema of the functions carries a mark: a hash of all our texts and how
+ * many things they made. Where it stands as it would be written, nothing is
+ * touched: making tables and triggers again waits for every open transaction,
+ * and making functions again drops them under an origin that is running. */
+#define MADE                                                                                       \
+        "md5($1 || $2 || $3) || ' ' || (select count(*) from pg_proc where pronamespace in "       \
+        "(to_regnamespace('sluice'), to_regnamespace('sluice_api'))) || ' ' || "                   \
+        "(select count(*) from pg_class where relnamespace = to_regnamespace('sluice'))"
+
+static PGresult *ask_texts(PGconn *pg, const char *sql) {
+        const char *values[3] = {org_sql_schema, org_sql_stock, org_sql_sales};
+        return PQexecParams(pg, sql, 3, NULL, values, NULL, NULL, 0);
+}
+
+static int is_made(PGconn *pg, bool *yes) {
+        PGresult *r = ask_texts(pg, "select obj_description(to_regnamespace('sluice_api'), "
+                                    "'pg_namespace') is not distinct from " MADE);
         if (PQresultStatus(r) != PGRES_TUPLES_OK)
-                return fail(pg, r, "looking at the functions");
+                return fail(pg, r, "looking at what is there");
         *yes = PQgetvalue(r, 0, 0)[0] == 't';
         PQclear(r);
         return 0;
 }
 
-static int mark_functions(PGconn *pg) {
-        const char *values[2] = {org_sql_stock, org_sql_sales};
-        PGresult *r = PQexecParams(
-                pg, "select format('comment on schema sluice_api is %L', md5($1 || $2))", 2, NULL,
-                values, NULL, NULL, 0);
+static int mark_made(PGconn *pg) {
+        PGresult *r =
+                ask_texts(pg, "select format('comment on schema sluice_api is %L', " MADE ")");
         if (PQresultStatus(r) != PGRES_TUPLES_OK)
                 return fail(pg, r, "marking the functions");
         int failed = run(pg, PQgetvalue(r, 0, 0), "marking the functions");
@@ -78,29 +84,27 @@ static int mark_functions(PGconn *pg) {
 }
 
 static int make_functions(PGconn *pg) {
-        bool same = false;
-        if (has_functions(pg, &same) != 0)
-                return 1;
-        if (same)
-                return 0;
         if (run(pg, org_sql_stock, "making functions") != 0 ||
             run(pg, org_sql_sales, "making functions") != 0)
                 return 1;
-        return mark_functions(pg);
+        return mark_made(pg);
 }
 
 static int migrate(PGconn *pg) {
-        bool newer = false;
+        bool made = false, newer = false;
 
         if (run(pg, "begin", "beginning") != 0 || run(pg, SETTLE, "settling") != 0 ||
-            run(pg, LOCK, "waiting for another --init") != 0 ||
-            run(pg, org_sql_schema, "making tables") != 0 || ask_version(pg, NEWER, &newer) != 0)
+            run(pg, LOCK, "waiting for another --init") != 0 || is_made(pg, &made) != 0)
+                return 1;
+        if (!made && run(pg, org_sql_schema, "making tables") != 0)
+                return 1;
+        if (ask_version(pg, NEWER, &newer) != 0)
                 return 1;
         if (newer) {
                 fprintf(stderr, "sluice-origin: database: its schema is newer than this program\n");
                 return 1;
         }
-        if (make_functions(pg) != 0 || ask_version(pg, MARK, &newer) != 0)
+        if ((!made && make_functions(pg) != 0) || ask_version(pg, MARK, &newer) != 0)
                 return 1;
         return run(pg, "commit", "committing");
 }

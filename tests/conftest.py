@@ -59,6 +59,11 @@ class Logs:
             if isinstance(entry, dict) and entry.get("level") == "error":
                 yield f"{name}: {line}"
 
+    def wait_error(self, words, seconds=10):
+        """Of an outage that has to be told."""
+        return wait_until(lambda: [line for line in self.errors() if words in line], seconds,
+                          f"an error line with {words!r}")
+
 
 def check_after(shop, logs, expected_errors=()):
     """What must be true after every test."""

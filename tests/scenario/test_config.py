@@ -4,6 +4,7 @@ import re
 import socket
 import subprocess
 
+import psycopg2
 import pytest
 import yaml
 
@@ -133,19 +134,55 @@ def test_printed_configuration_loads_again_and_shows_no_secret(stack, tmp_path):
         assert token.read().strip() not in done.stdout
 
 
-def test_init_twice_is_as_good_as_once(own_shop):
+CATALOG = """
+    select 'function', oid, xmin::text from pg_proc
+        where pronamespace in ('sluice'::regnamespace, 'sluice_api'::regnamespace)
+    union all select 'table', oid, xmin::text from pg_class
+        where relnamespace in ('sluice'::regnamespace, 'sluice_api'::regnamespace)
+    union all select 'trigger', oid, xmin::text from pg_trigger
+        where tgrelid in (select oid from pg_class where relnamespace = 'sluice'::regnamespace)
+    order by 1, 2"""
+
+
+def test_init_again_touches_nothing_that_is_in_use(own_shop):
+    """Under an origin that runs and a transaction that holds its locks."""
     sale = own_shop.sale()
-    for _ in range(5):  # under a running origin, which meets no gap
+    user = psycopg2.connect(own_shop.stack.postgres.url)
+    try:
+        cursor = user.cursor()
+
+        def ask(sql):
+            cursor.execute(sql)
+            return cursor.fetchall()
+        before = ask(CATALOG)
+        user.rollback()
+        assert {"function", "table", "trigger"} <= {row[0] for row in before}
+        verdict = ask("select sluice_api.invariant()")
+        ask("lock table sluice.item, sluice.hold, sluice.journal in row exclusive mode; select 1")
         own_shop.stack.init_database()
+        assert ask("select sluice_api.invariant()") == verdict
+        user.rollback()
+        assert ask(CATALOG) == before
+    finally:
+        user.close()
     assert own_shop.stack.origin.get(f"/v1/sales/{sale}").status == 200
 
 
+def test_init_mends_what_is_missing(own_shop):
+    with psycopg2.connect(own_shop.stack.postgres.url) as user:
+        user.cursor().execute("drop function sluice_api.invariant()")
+    user.close()
+    own_shop.stack.init_database()
+    assert own_shop.stack.origin.get("/v1/invariant").json["ok"]
+
+
 def test_reload_with_a_broken_file_keeps_the_old_one(own_shop, expected_errors):
-    expected_errors.append("")
+    expected_errors.append("reload refused, the old configuration stays")
     shop, node = own_shop, own_shop.stack.nodes[0]
     sale = shop.sale()
     with open(node.file, "a") as out:
         out.write("nonsense: 1\n")
     node.process.signal(1)
     wait_until(lambda: "nonsense" in node.process.log_text(), 5, "the fault is told")
+    shop.logs.wait_error("reload refused, the old configuration stays")
     assert shop.flag(sale).status == 200
