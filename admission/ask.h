@@ -83,6 +83,16 @@ struct adm_hold_end {
         int64_t available;
 };
 
+/* The flag of a sale as it was last shown. */
+struct adm_told {
+        uint64_t version; /* 0: none was */
+        int64_t as_of_ms;
+        int64_t left; /* in the asker's own words */
+        int64_t opens_at_ms;
+        int64_t closes_at_ms;
+        uint64_t state; /* enum adm_sale_state */
+};
+
 struct adm_view {
         char id[ADM_ID_LEN];
         enum adm_sale_state state; /* as shown, all_held smoothed */
@@ -103,6 +113,8 @@ struct adm_view {
         uint64_t line_live;
         uint64_t line_invited;
         uint64_t last_number;
+        struct adm_sale_facts facts; /* the newest that were told; .stock as above */
+        struct adm_told told;
 };
 
 #endif

@@ -1,6 +1,5 @@
 #include "admission/book.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ uint32_t adm_book_add(struct adm_book *b, const struct adm_tag *tag, bool guest)
         return rec;
 }
 
-void adm_book_rebuild(struct adm_book *b) {
+bool adm_book_rebuild(struct adm_book *b) {
         memset(b->table, 0, ((size_t)b->mask + 1) * sizeof(b->table[0]));
         uint32_t n = 0;
         while (n < b->capacity && b->recs[n].used)
@@ -71,7 +70,9 @@ void adm_book_rebuild(struct adm_book *b) {
         for (uint32_t rec = 0; rec < n; rec++) {
                 struct spot s = spot_of(b, &b->recs[rec].tag);
                 uint32_t at = cell_free(b, s);
-                assert(at != ADM_BOOK_NONE);
+                if (at == ADM_BOOK_NONE)
+                        return false;
                 b->table[at] = s.print | (rec + 1);
         }
+        return true;
 }

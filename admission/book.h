@@ -49,6 +49,7 @@ uint32_t adm_book_find(const struct adm_book *b, const struct adm_tag *tag);
 /* Appends a record that must not exist yet; ADM_BOOK_NONE when full. */
 uint32_t adm_book_add(struct adm_book *b, const struct adm_tag *tag, bool guest);
 
-void adm_book_rebuild(struct adm_book *b);
+/* False: the records do not fit in the table, as those of adm_book_add do. */
+bool adm_book_rebuild(struct adm_book *b);
 
 #endif

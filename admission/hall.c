@@ -1,6 +1,5 @@
 #include "admission/hall.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "admission/pass.h"
@@ -202,12 +201,20 @@ static void count_old(struct adm_hall *l) {
         }
 }
 
-void adm_hall_rebuild(struct adm_hall *l) {
+void adm_hall_tell(struct adm_hall *l, const struct adm_told *told) {
+        uint32_t next = 1 - l->h->told_at;
+        l->h->told[next] = *told;
+        atomic_signal_fence(memory_order_seq_cst);
+        l->h->told_at = next;
+}
+
+bool adm_hall_rebuild(struct adm_hall *l) {
         struct adm_hall_head *h = l->h;
         adm_turns_rebuild(&l->turns);
         if (h->wiping)
                 adm_hall_wipe(l, h->now_ms);
-        adm_book_rebuild(&l->book);
+        if (!adm_book_rebuild(&l->book))
+                return false;
         uint32_t last = 0;
         for (uint32_t i = 0; i < h->book.count; i++) {
                 uint32_t place = l->book.recs[i].place;
@@ -221,6 +228,7 @@ void adm_hall_rebuild(struct adm_hall *l) {
         count_old(l);
         adm_upkeep_relink(l);
         adm_notice_write(l, h->now_ms);
+        return true;
 }
 
 void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out) {
@@ -246,6 +254,8 @@ void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out) {
                 .line_live = h->live < waiting ? h->live : waiting, /* of the last tick */
                 .line_invited = h->turns.invited,
                 .last_number = h->line.last,
+                .facts = h->facts,
+                .told = h->told[h->told_at],
         };
         memcpy(out->id, h->facts.id, sizeof(out->id));
 }

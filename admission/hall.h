@@ -43,9 +43,10 @@ struct adm_hall_head {
         int64_t snap_available;      /* of the last snapshot taken */
         struct adm_sale_facts facts; /* facts.stock is the gate's */
         struct adm_sale_shown shown;
+        struct adm_told told[2]; /* written in turns, so that one is always whole */
+        uint32_t told_at;        /* which of them is the last */
         struct adm_frontier frontier;
         uint32_t live; /* at the last recount */
-        uint32_t unused;
         uint64_t joins_total;
         uint64_t line_full_total;
         struct adm_pace pace;
@@ -106,8 +107,11 @@ struct adm_awake adm_hall_awake(const struct adm_hall *l, int64_t now_ms);
 void adm_hall_wipe(struct adm_hall *l, int64_t now_ms);
 
 /* Counters from entries, after their last holder died. Stock that was being
- * written is unknown then, and nobody admitted until it is told again. */
-void adm_hall_rebuild(struct adm_hall *l);
+ * written is unknown then, and nobody admitted until it is told again. False:
+ * the accounts are none that a store wrote. */
+bool adm_hall_rebuild(struct adm_hall *l);
+
+void adm_hall_tell(struct adm_hall *l, const struct adm_told *told);
 
 void adm_hall_view(struct adm_hall *l, int64_t now_ms, struct adm_view *out);
 

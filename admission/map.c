@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admission/sound.h"
+
 #define MAGIC UINT64_C(0x736c7569636d6170) /* "sluicmap" */
 
 /* Raised when the layout of anything in the map changes. */
-#define FORMAT 1
+#define FORMAT 2
 
 #define PAGE 4096u
 #define CHUNK_BYTES (256u * 1024u)
@@ -24,7 +26,7 @@
  * ones even when nothing of the earlier map is left. */
 #define GENERATION_EPOCH_S 1767225600
 #define GENERATION_STEP_S 30
-#define GENERATION_MAX 0x7fffff
+#define GENERATION_DAY (86400 / GENERATION_STEP_S)
 
 /* Where the arrays of a sale lie, from the sale's begin. */
 struct layout {
@@ -166,6 +168,13 @@ static int grow(struct adm_map *m, uint64_t at, size_t size, uint32_t *backed) {
         return rc;
 }
 
+bool adm_map_backed_is_good(const struct adm_map *m, const struct adm_map_sale *s) {
+        uint32_t recs = CHUNK_BYTES / (uint32_t)sizeof(struct adm_rec);
+        uint32_t turns = CHUNK_BYTES / (uint32_t)sizeof(struct adm_turn);
+        return s->recs_backed % recs == 0 && s->recs_backed < m->h->accounts + recs &&
+               s->turns_backed % turns == 0 && s->turns_backed < m->h->capacity + turns;
+}
+
 int adm_map_reserve(struct adm_map *m, uint32_t slot) {
         struct adm_map_sale *s = adm_map_sale_of(m, slot);
         struct layout y = layout_of(m->h->capacity, m->h->accounts);
@@ -201,7 +210,7 @@ static uint32_t generation_at(int64_t now_ms) {
         int64_t g = (now_ms / 1000 - GENERATION_EPOCH_S) / GENERATION_STEP_S;
         if (g < 1)
                 return 1;
-        return g > GENERATION_MAX ? GENERATION_MAX : (uint32_t)g;
+        return g > ADM_MAP_GENERATION_MAX ? ADM_MAP_GENERATION_MAX : (uint32_t)g;
 }
 
 /* What a file is to us. */
@@ -228,13 +237,34 @@ static enum file_kind look(int fd, const struct adm_map_header *want, struct adm
         return same ? FILE_OURS : FILE_OTHER_SHAPE;
 }
 
-static int create(int fd, struct adm_map_header *h, const struct adm_map_header *old,
-                  int64_t now_ms) {
+/* What is known of the map before. */
+struct past {
+        bool was;
+        uint32_t generation; /* 0: not known; the first of its tickets will tell */
+        uint32_t epoch;
+};
+
+static struct past past_of(const struct adm_map_header *h, int64_t now_ms) {
+        bool believed = h->generation <= generation_at(now_ms) + GENERATION_DAY;
+        return (struct past){
+                .was = true, .generation = believed ? h->generation : 0, .epoch = h->epoch};
+}
+
+/* The map that follows another has a higher generation and the next epoch. */
+static void succeed(struct adm_map_header *h, struct past old, int64_t now_ms) {
         h->generation = generation_at(now_ms);
-        if (h->generation <= old->generation)
-                h->generation = old->generation + 1;
-        h->old_generation = old->generation;
-        h->epoch = old->epoch + 1;
+        if (old.was && old.generation == 0)
+                h->generation++; /* it may have been begun just now */
+        if (old.generation >= h->generation)
+                h->generation = old.generation + 1;
+        if (h->generation > ADM_MAP_GENERATION_MAX)
+                h->generation = ADM_MAP_GENERATION_MAX;
+        h->old_generation = old.generation;
+        h->epoch = old.epoch < UINT32_MAX ? old.epoch + 1 : 1;
+}
+
+static int create(int fd, struct adm_map_header *h, struct past old, int64_t now_ms) {
+        succeed(h, old, now_ms);
         if (getrandom(&h->salt, sizeof(h->salt), 0) != (ssize_t)sizeof(h->salt))
                 return -errno;
         if (ftruncate(fd, (off_t)h->file_bytes) != 0)
@@ -270,44 +300,77 @@ static int open_locked(const char *path, int *out, bool *alone) {
         }
 }
 
-/* A file we can use behind `*fd`, made anew where that is right. */
-static int take_file(const char *path, struct adm_map_header *want, int64_t now_ms, int *fd,
-                     bool *alone) {
+/* What opening goes by. */
+struct opening {
+        char path[4096];
+        const struct adm_store_conf *conf;
+        int64_t now_ms;
+        struct adm_map_header want;
+        struct past old;
+        bool alone;
+};
+
+static int put_aside(const struct opening *o, const char *as) {
+        char aside[sizeof(o->path) + 16];
+        (void)snprintf(aside, sizeof(aside), "%s.%s", o->path, as);
+        return rename(o->path, aside) == 0 ? 0 : -errno;
+}
+
+/* A file we can use behind `m->fd`, made anew where that is right. */
+static int take_file(struct adm_map *m, struct opening *o) {
         struct adm_map_header got;
-        char aside[4096 + 8];
-        int rc = open_locked(path, fd, alone);
+        int rc = open_locked(o->path, &m->fd, &o->alone);
         if (rc != 0)
                 return rc;
-        enum file_kind kind = look(*fd, want, &got);
-        if (kind == FILE_FOREIGN || (kind == FILE_OTHER_SHAPE && !*alone))
-                rc = kind == FILE_FOREIGN ? ADM_MAP_FOREIGN : ADM_MAP_SHAPE;
-        if (kind == FILE_OTHER_SHAPE && *alone) {
-                (void)snprintf(aside, sizeof(aside), "%s.old", path);
-                rc = rename(path, aside) == 0 ? 0 : -errno;
-                (void)close(*fd);
-                *fd = -1;
+        enum file_kind kind = look(m->fd, &o->want, &got);
+        if (kind == FILE_FOREIGN || (kind == FILE_OTHER_SHAPE && !o->alone))
+                return kind == FILE_FOREIGN ? ADM_MAP_FOREIGN : ADM_MAP_SHAPE;
+        if (kind == FILE_OTHER_SHAPE) {
+                o->old = past_of(&got, o->now_ms);
+                m->found = ADM_FOUND_RESHAPED;
+                rc = put_aside(o, "old");
+                (void)close(m->fd);
+                m->fd = -1;
                 if (rc == 0)
-                        rc = open_locked(path, fd, alone);
+                        rc = open_locked(o->path, &m->fd, &o->alone);
                 kind = FILE_EMPTY;
+        } else if (kind == FILE_EMPTY && m->found == ADM_FOUND_MAP) {
+                m->found = ADM_FOUND_NONE;
         }
         if (rc == 0 && kind == FILE_EMPTY)
-                rc = *alone ? create(*fd, want, &got, now_ms) : ADM_MAP_SHAPE;
-        if (rc != 0 && *fd >= 0)
-                (void)close(*fd);
+                rc = o->alone ? create(m->fd, &o->want, o->old, o->now_ms) : ADM_MAP_SHAPE;
         return rc;
 }
 
-/* Alone: whoever held a lock is gone. */
-static int start_over(struct adm_map *m) {
+/* One sale of a map that we are alone in. */
+static int sale_start_over(struct adm_map *m, uint32_t slot, int64_t now_ms) {
+        struct adm_map_sale *s = adm_map_sale_of(m, slot);
+        /* Killed while it was being forgotten: only this was left to do. */
+        if (s->head.in_use == 1 && !adm_map_is_used(s->head.handle))
+                s->head.in_use = 0;
+        m->fault = adm_sound_sale(m, slot, now_ms);
+        if (m->fault || (!s->lock_made && !s->head.in_use))
+                return 0;
+        int rc = lock_make(&s->lock);
+        if (rc != 0)
+                return rc;
+        s->lock_made = 1;
+        if (s->head.in_use)
+                m->fault = adm_hall_rebuild(&m->halls[slot]) ? adm_sound_links(&m->halls[slot])
+                                                             : "accounts that no table holds";
+        return 0;
+}
+
+/* Alone: whoever held a lock is gone, and what is there is not to be believed
+ * unseen. 0 with `m->fault` when it is broken. */
+static int start_over(struct adm_map *m, int64_t now_ms) {
+        m->fault = adm_sound_header(m->h, now_ms);
+        if (m->fault)
+                return 0;
+        atomic_store(&m->h->alive_ms, 0); /* this life has heard nothing yet */
         int rc = lock_make(&m->h->lock);
-        for (uint32_t slot = 0; slot < m->max_sales && rc == 0; slot++) {
-                struct adm_map_sale *s = adm_map_sale_of(m, slot);
-                if (!s->lock_made)
-                        continue;
-                rc = lock_make(&s->lock);
-                if (rc == 0 && s->head.in_use)
-                        adm_hall_rebuild(&m->halls[slot]);
-        }
+        for (uint32_t slot = 0; slot < m->max_sales && rc == 0 && !m->fault; slot++)
+                rc = sale_start_over(m, slot, now_ms);
         return rc;
 }
 
@@ -317,7 +380,7 @@ static bool conf_is_good(const struct adm_store_conf *c) {
                c->max_accounts <= ADM_BOOK_MAX;
 }
 
-static int map_in(struct adm_map *m, const struct adm_store_conf *c, bool alone) {
+static int map_in(struct adm_map *m, const struct opening *o) {
         void *p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
         if (p == MAP_FAILED)
                 return -errno;
@@ -326,39 +389,70 @@ static int map_in(struct adm_map *m, const struct adm_store_conf *c, bool alone)
         if (!m->halls)
                 return -ENOMEM;
         for (uint32_t slot = 0; slot < m->max_sales; slot++)
-                hall_view(m, slot, c);
-        int rc = alone ? start_over(m) : 0;
+                hall_view(m, slot, o->conf);
+        int rc = o->alone ? start_over(m, o->now_ms) : 0;
         /* From here on others may come in beside us. */
-        if (rc == 0 && flock(m->fd, LOCK_SH) != 0)
+        if (rc == 0 && !m->fault && flock(m->fd, LOCK_SH) != 0)
                 rc = -errno;
         return rc;
 }
 
+static int open_once(struct adm_map *m, struct opening *o) {
+        *m = (struct adm_map){.fd = -1,
+                              .found = m->found,
+                              .bytes = (size_t)o->want.file_bytes,
+                              .max_sales = o->conf->max_sales};
+        int rc = take_file(m, o);
+        if (rc == 0)
+                rc = map_in(m, o);
+        if (rc != 0)
+                adm_map_close(m);
+        return rc;
+}
+
+/* Still alone in it: nobody else is misled by the name until it is gone. */
+static int open_after_broken(struct adm_map *m, struct opening *o) {
+        const char *fault = m->fault;
+        o->old = past_of(m->h, o->now_ms);
+        for (uint32_t slot = 0; slot < m->max_sales; slot++)
+                if (m->halls[slot].h->in_use && m->halls[slot].h->generation != m->h->generation)
+                        o->old.generation = 0; /* who is right cannot be told */
+        int rc = put_aside(o, "broken");
+        adm_map_close(m);
+        if (rc != 0)
+                return rc;
+        m->found = ADM_FOUND_BROKEN;
+        rc = open_once(m, o);
+        if (rc == 0 && m->fault) {
+                adm_map_close(m);
+                return -EIO; /* the one that took its place is no better */
+        }
+        m->fault = fault;
+        return rc;
+}
+
 int adm_map_open(const struct adm_store_conf *c, int64_t now_ms, struct adm_map *out) {
-        char path[4096];
-        bool alone = false;
         if (!conf_is_good(c))
                 return -EINVAL;
         uint32_t capacity = capacity_of(c);
-        struct adm_map_header want = {
-                .magic = MAGIC,
-                .format = FORMAT,
-                .max_sales = c->max_sales,
-                .capacity = capacity,
-                .accounts = c->max_accounts,
-                .sale_bytes = layout_of(capacity, c->max_accounts).end,
+        struct opening o = {
+                .conf = c,
+                .now_ms = now_ms,
+                .want =
+                        {
+                                .magic = MAGIC,
+                                .format = FORMAT,
+                                .max_sales = c->max_sales,
+                                .capacity = capacity,
+                                .accounts = c->max_accounts,
+                                .sale_bytes = layout_of(capacity, c->max_accounts).end,
+                        },
         };
-        want.file_bytes = PAGE + want.sale_bytes * c->max_sales;
-        (void)snprintf(path, sizeof(path), "%s/admission.map", c->dir);
-        *out = (struct adm_map){
-                .fd = -1, .bytes = (size_t)want.file_bytes, .max_sales = c->max_sales};
-        int rc = take_file(path, &want, now_ms, &out->fd, &alone);
-        if (rc != 0)
-                return rc;
-        rc = map_in(out, c, alone);
-        if (rc != 0)
-                adm_map_close(out);
-        return rc;
+        o.want.file_bytes = PAGE + o.want.sale_bytes * c->max_sales;
+        (void)snprintf(o.path, sizeof(o.path), "%s/admission.map", c->dir);
+        *out = (struct adm_map){.fd = -1};
+        int rc = open_once(out, &o);
+        return rc == 0 && out->fault ? open_after_broken(out, &o) : rc;
 }
 
 void adm_map_close(struct adm_map *m) {

@@ -21,6 +21,8 @@
 #include "admission/hall.h"
 #include "admission/store_memory.h"
 
+#define ADM_MAP_GENERATION_MAX 0x7fffff /* 23 bits of an order key */
+
 struct adm_map_header {
         uint64_t magic;
         uint32_t format;
@@ -50,6 +52,8 @@ struct adm_map_sale {
 
 struct adm_map {
         int fd;
+        enum adm_found found;
+        const char *fault; /* what was broken; a constant text, or NULL */
         struct adm_map_header *h;
         size_t bytes;
         struct adm_hall *halls; /* one a slot, this process's view */
@@ -59,6 +63,18 @@ struct adm_map {
 /* 0, ADM_MAP_FOREIGN, ADM_MAP_SHAPE, -errno. */
 ADM_MUST int adm_map_open(const struct adm_store_conf *c, int64_t now_ms, struct adm_map *out);
 void adm_map_close(struct adm_map *m);
+
+/* A handle is a slot under a count of how often the slot was given to a sale:
+ * one kept too long names nothing. While the slot is used the count is odd. */
+#define ADM_MAP_SLOT_BITS 10
+
+static inline uint32_t adm_map_slot_of(uint32_t handle) {
+        return handle & ((1u << ADM_MAP_SLOT_BITS) - 1);
+}
+
+static inline bool adm_map_is_used(uint32_t handle) {
+        return handle >> ADM_MAP_SLOT_BITS & 1;
+}
 
 struct adm_map_sale *adm_map_sale_of(const struct adm_map *m, uint32_t slot);
 
@@ -72,6 +88,9 @@ ADM_MUST int adm_map_sale_make(struct adm_map *m, uint32_t slot);
 /* Disk behind one more record and two more turns, so that a full disk is an
  * error here and not a signal there. 0 or -errno. */
 ADM_MUST int adm_map_reserve(struct adm_map *m, uint32_t slot);
+
+/* Could adm_map_reserve have left what stands there? */
+bool adm_map_backed_is_good(const struct adm_map *m, const struct adm_map_sale *s);
 
 /* Gives a slot's disk and memory back. */
 void adm_map_sale_drop(struct adm_map *m, uint32_t slot);

@@ -87,6 +87,14 @@ int adm_store_view(struct adm_store *s, uint32_t sale, int64_t now_ms, struct ad
         return s->ops->view(s, sale, now_ms, out);
 }
 
+void adm_store_tell(struct adm_store *s, uint32_t sale, const struct adm_told *told) {
+        s->ops->tell(s, sale, told);
+}
+
+size_t adm_store_all(struct adm_store *s, uint32_t *sales, size_t cap) {
+        return s->ops->all(s, sales, cap);
+}
+
 void adm_store_close(struct adm_store **s) {
         if (!*s)
                 return;

@@ -110,6 +110,13 @@ void adm_store_stock(struct adm_store *s, uint32_t sale, const struct adm_stock 
 ADM_MUST int adm_store_view(struct adm_store *s, uint32_t sale, int64_t now_ms,
                             struct adm_view *out);
 
+/* Keeps what everybody is told of the sale from now on; adm_store_view gives it
+ * back, also to whoever opens the store next. */
+void adm_store_tell(struct adm_store *s, uint32_t sale, const struct adm_told *told);
+
+/* The handles of all sales known, at most `cap`; -> how many. */
+size_t adm_store_all(struct adm_store *s, uint32_t *sales, size_t cap);
+
 /* Flushes nothing that matters: what was answered is already in the map. */
 void adm_store_close(struct adm_store **s);
 

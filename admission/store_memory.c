@@ -1,7 +1,6 @@
-/* A handle is a slot (10 bits) under a count of how often the slot was given
- * to a sale: a handle kept too long names nothing. */
 #include "admission/store_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,6 @@
 #include "admission/pass.h"
 #include "admission/store_ops.h"
 #include "admission/upkeep.h"
-
-#define SLOT_BITS 10
-#define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
 _Static_assert(sizeof(struct adm_map_header) <= 4096, "the header is one page");
 
@@ -37,8 +33,10 @@ static void handle_write(struct adm_hall_head *h, uint32_t handle) {
 /* Locks a slot that has ever been used; sets right what a dead holder left. */
 static struct adm_hall *slot_enter(struct memory *m, uint32_t slot) {
         struct adm_hall *l = &m->map.halls[slot];
-        if (adm_map_lock(&adm_map_sale_of(&m->map, slot)->lock) && l->h->in_use)
-                adm_hall_rebuild(l);
+        if (adm_map_lock(&adm_map_sale_of(&m->map, slot)->lock) && l->h->in_use) {
+                bool whole = adm_hall_rebuild(l);
+                assert(whole);
+        }
         return l;
 }
 
@@ -46,20 +44,45 @@ static void slot_leave(struct memory *m, uint32_t slot) {
         adm_map_unlock(&adm_map_sale_of(&m->map, slot)->lock);
 }
 
-/* The hall of a handle, locked, or NULL. */
-static struct adm_hall *enter(struct memory *m, uint32_t handle) {
-        uint32_t slot = handle & SLOT_MASK;
-        if (slot >= m->map.max_sales || handle == 0 || handle_read(m->map.halls[slot].h) != handle)
-                return NULL;
-        struct adm_hall *l = slot_enter(m, slot);
-        if (l->h->in_use && l->h->handle == handle)
-                return l;
-        slot_leave(m, slot);
-        return NULL;
+/* A sale's hall while its lock is held: from sale_enter until the variable
+ * goes out of scope. */
+struct inside {
+        struct memory *m;
+        uint32_t slot;
+        struct adm_hall *l; /* NULL: nothing is locked */
+        int rc;             /* not 0: nothing is to be done */
+};
+
+static void sale_leave(const struct inside *in) {
+        if (in->l)
+                slot_leave(in->m, in->slot);
 }
 
-static void leave_hall(struct memory *m, uint32_t handle) {
-        slot_leave(m, handle & SLOT_MASK);
+#define INSIDE __attribute__((cleanup(sale_leave))) const struct inside
+
+/* Locks the hall that the handle names. */
+static struct inside sale_enter(struct adm_store *s, uint32_t handle) {
+        struct memory *m = memory_of(s);
+        struct inside in = {.m = m, .slot = adm_map_slot_of(handle), .rc = ADM_NO_SALE};
+        if (in.slot >= m->map.max_sales || handle == 0 ||
+            handle_read(m->map.halls[in.slot].h) != handle)
+                return in;
+        struct adm_hall *l = slot_enter(m, in.slot);
+        if (!l->h->in_use || l->h->handle != handle) {
+                slot_leave(m, in.slot);
+                return in;
+        }
+        in.l = l;
+        in.rc = 0;
+        return in;
+}
+
+/* The same with room for one record more and two turns. */
+static struct inside sale_enter_roomy(struct adm_store *s, uint32_t handle) {
+        struct inside in = sale_enter(s, handle);
+        if (in.rc == 0)
+                in.rc = adm_map_reserve(&in.m->map, in.slot);
+        return in;
 }
 
 static void born(struct memory *m, int64_t now_ms) {
@@ -70,7 +93,7 @@ static void born(struct memory *m, int64_t now_ms) {
 /* ---- sales ---- */
 
 static bool slot_used(const struct memory *m, uint32_t slot) {
-        return handle_read(m->map.halls[slot].h) >> SLOT_BITS & 1;
+        return adm_map_is_used(handle_read(m->map.halls[slot].h));
 }
 
 /* Under the header's lock. By hash: the facts are under another lock. */
@@ -82,9 +105,8 @@ static uint32_t slot_of_id(const struct memory *m, const char *id) {
         return UINT32_MAX;
 }
 
-/* Handles of slots in use have an odd count. */
 static uint32_t handle_next(uint32_t handle, uint32_t slot) {
-        return ((handle >> SLOT_BITS) + 1) << SLOT_BITS | slot;
+        return ((handle >> ADM_MAP_SLOT_BITS) + 1) << ADM_MAP_SLOT_BITS | slot;
 }
 
 /* Under the header's lock: an unused slot becomes this sale's. */
@@ -162,13 +184,13 @@ static int op_find(struct adm_store *s, const char *id, uint32_t *sale) {
 static void op_forget_sale(struct adm_store *s, uint32_t sale) {
         struct memory *m = memory_of(s);
         (void)adm_map_lock(&m->map.h->lock);
-        struct adm_hall *l = enter(m, sale);
-        if (l) {
-                uint32_t slot = sale & SLOT_MASK;
-                handle_write(l->h, handle_next(sale, slot));
-                l->h->in_use = 0;
-                adm_map_sale_drop(&m->map, slot);
-                slot_leave(m, slot);
+        {
+                INSIDE in = sale_enter(s, sale);
+                if (in.rc == 0) {
+                        handle_write(in.l->h, handle_next(sale, in.slot));
+                        in.l->h->in_use = 0;
+                        adm_map_sale_drop(&m->map, in.slot);
+                }
         }
         adm_map_unlock(&m->map.h->lock);
 }
@@ -197,21 +219,14 @@ static void op_tick(struct adm_store *s, int64_t now_ms) {
 
 static int op_join(struct adm_store *s, uint32_t sale, const struct adm_join *j, int64_t now_ms,
                    struct adm_place *out) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, sale & SLOT_MASK);
-        if (rc == 0)
-                rc = adm_claim_join(l, j, now_ms, out);
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        return in.rc == 0 ? adm_claim_join(in.l, j, now_ms, out) : in.rc;
 }
 
 static int op_poll(struct adm_store *s, uint32_t sale, const struct adm_ticket *t, uint32_t random,
                    int64_t now_ms, struct adm_place *out) {
         struct memory *m = memory_of(s);
-        uint32_t slot = sale & SLOT_MASK;
+        uint32_t slot = adm_map_slot_of(sale);
         if (slot >= m->map.max_sales)
                 return ADM_NO_SALE;
         const struct adm_hall *free_hall = &m->map.halls[slot];
@@ -219,132 +234,96 @@ static int op_poll(struct adm_store *s, uint32_t sale, const struct adm_ticket *
                 .now_ms = now_ms, .random = random, .away = adm_hall_is_away(free_hall, now_ms)};
         if (adm_claim_poll_free(free_hall, sale, t, &a, out))
                 return 0;
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, slot);
-        if (rc == 0)
-                rc = adm_claim_poll(l, t, random, now_ms, out);
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        return in.rc == 0 ? adm_claim_poll(in.l, t, random, now_ms, out) : in.rc;
 }
 
 static int op_look(struct adm_store *s, uint32_t sale, uint32_t random, int64_t now_ms,
                    struct adm_place *out) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        adm_claim_look(l, random, now_ms, out);
-        leave_hall(m, sale);
-        return 0;
+        INSIDE in = sale_enter(s, sale);
+        if (in.rc == 0)
+                adm_claim_look(in.l, random, now_ms, out);
+        return in.rc;
 }
 
 static void op_leave(struct adm_store *s, uint32_t sale, const struct adm_tag *tag,
                      int64_t now_ms) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return;
-        adm_claim_leave(l, tag, now_ms);
-        leave_hall(m, sale);
+        INSIDE in = sale_enter(s, sale);
+        if (in.rc == 0)
+                adm_claim_leave(in.l, tag, now_ms);
 }
 
 /* ---- passes ---- */
 
 static int op_pass_show(struct adm_store *s, uint32_t sale, const struct adm_shown *p, bool use,
                         int64_t now_ms, struct adm_pass *out) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, sale & SLOT_MASK);
-        if (rc == 0)
-                rc = adm_pass_show(l, p, use, adm_hall_now(l, now_ms), out);
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        return in.rc == 0 ? adm_pass_show(in.l, p, use, adm_hall_now(in.l, now_ms), out) : in.rc;
 }
 
 static int op_hold_begin(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
                          uint32_t qty, int64_t now_ms) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, sale & SLOT_MASK);
-        if (rc == 0)
-                rc = adm_pass_hold_begin(l, p, qty, adm_hall_now(l, now_ms));
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        return in.rc == 0 ? adm_pass_hold_begin(in.l, p, qty, adm_hall_now(in.l, now_ms)) : in.rc;
 }
 
 static int op_hold_end(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
                        const struct adm_hold_end *e, int64_t now_ms, struct adm_pass *out) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, sale & SLOT_MASK);
-        if (rc == 0)
-                rc = adm_pass_hold_end(l, p, e, adm_hall_now(l, now_ms), out);
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        return in.rc == 0 ? adm_pass_hold_end(in.l, p, e, adm_hall_now(in.l, now_ms), out) : in.rc;
 }
 
 static int op_hold_extended(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
                             int64_t hold_end_ms, int64_t now_ms, struct adm_pass *out) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        int rc = adm_map_reserve(&m->map, sale & SLOT_MASK);
-        if (rc == 0)
-                rc = adm_pass_hold_extended(l, p, hold_end_ms, adm_hall_now(l, now_ms), out);
-        leave_hall(m, sale);
-        return rc;
+        INSIDE in = sale_enter_roomy(s, sale);
+        if (in.rc != 0)
+                return in.rc;
+        return adm_pass_hold_extended(in.l, p, hold_end_ms, adm_hall_now(in.l, now_ms), out);
 }
 
 static void op_pass_done(struct adm_store *s, uint32_t sale, const struct adm_shown *p,
                          int64_t now_ms) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return;
-        if (adm_map_reserve(&m->map, sale & SLOT_MASK) == 0)
-                adm_pass_done(l, p, adm_hall_now(l, now_ms));
-        leave_hall(m, sale);
+        INSIDE in = sale_enter_roomy(s, sale);
+        if (in.rc == 0)
+                adm_pass_done(in.l, p, adm_hall_now(in.l, now_ms));
 }
 
 static void op_revoke(struct adm_store *s, uint32_t sale, const struct adm_revoked *r,
                       int64_t now_ms) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return;
-        if (adm_map_reserve(&m->map, sale & SLOT_MASK) == 0)
-                adm_pass_revoke(l, r, adm_hall_now(l, now_ms));
-        leave_hall(m, sale);
+        INSIDE in = sale_enter_roomy(s, sale);
+        if (in.rc == 0)
+                adm_pass_revoke(in.l, r, adm_hall_now(in.l, now_ms));
 }
 
 static void op_stock(struct adm_store *s, uint32_t sale, const struct adm_stock *k,
                      int64_t now_ms) {
-        struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
+        INSIDE in = sale_enter(s, sale);
+        if (in.rc != 0)
                 return;
-        (void)adm_hall_now(l, now_ms);
-        (void)adm_hall_stock(l, k);
-        leave_hall(m, sale);
+        (void)adm_hall_now(in.l, now_ms);
+        (void)adm_hall_stock(in.l, k);
 }
 
 static int op_view(struct adm_store *s, uint32_t sale, int64_t now_ms, struct adm_view *out) {
+        INSIDE in = sale_enter(s, sale);
+        if (in.rc == 0)
+                adm_hall_view(in.l, adm_hall_now(in.l, now_ms), out);
+        return in.rc;
+}
+
+static void op_tell(struct adm_store *s, uint32_t sale, const struct adm_told *told) {
+        INSIDE in = sale_enter(s, sale);
+        if (in.rc == 0)
+                adm_hall_tell(in.l, told);
+}
+
+static size_t op_all(struct adm_store *s, uint32_t *sales, size_t cap) {
         struct memory *m = memory_of(s);
-        struct adm_hall *l = enter(m, sale);
-        if (!l)
-                return ADM_NO_SALE;
-        adm_hall_view(l, adm_hall_now(l, now_ms), out);
-        leave_hall(m, sale);
-        return 0;
+        size_t n = 0;
+        for (uint32_t slot = 0; slot < m->map.max_sales && n < cap; slot++)
+                if (slot_used(m, slot))
+                        sales[n++] = handle_read(m->map.halls[slot].h);
+        return n;
 }
 
 static void op_close(struct adm_store *s) {
@@ -371,6 +350,8 @@ static const struct adm_store_ops ops = {
         .revoke = op_revoke,
         .stock = op_stock,
         .view = op_view,
+        .tell = op_tell,
+        .all = op_all,
         .close = op_close,
 };
 
@@ -386,4 +367,10 @@ int adm_store_open(const struct adm_store_conf *c, int64_t now_ms, struct adm_st
         m->store.ops = &ops;
         *out = &m->store;
         return 0;
+}
+
+enum adm_found adm_store_found(const struct adm_store *s, const char **fault) {
+        const struct memory *m = (const struct memory *)(const void *)s;
+        *fault = m->map.fault;
+        return m->map.found;
 }

@@ -31,6 +31,8 @@ struct adm_store_ops {
         void (*revoke)(struct adm_store *, uint32_t, const struct adm_revoked *, int64_t);
         void (*stock)(struct adm_store *, uint32_t, const struct adm_stock *, int64_t);
         int (*view)(struct adm_store *, uint32_t, int64_t, struct adm_view *);
+        void (*tell)(struct adm_store *, uint32_t, const struct adm_told *);
+        size_t (*all)(struct adm_store *, uint32_t *, size_t);
         void (*close)(struct adm_store *);
 };
 

@@ -57,15 +57,21 @@ void world_close(struct world *w) {
         (void)unlink(path);
         (void)snprintf(path, sizeof(path), "%s/admission.map.old", w->dir);
         (void)unlink(path);
+        (void)snprintf(path, sizeof(path), "%s/admission.map.broken", w->dir);
+        (void)unlink(path);
         (void)rmdir(w->dir);
 }
 
 int world_reopen(struct world *w) {
         adm_store_close(&w->store);
         int rc = adm_store_open(&w->conf, w->now_ms, &w->store);
-        if (rc == 0)
-                world_tell(w);
-        return rc;
+        if (rc != 0)
+                return rc;
+        const char *fault;
+        enum adm_found found = adm_store_found(w->store, &fault);
+        assert(found != ADM_FOUND_BROKEN && !fault);
+        world_tell(w);
+        return 0;
 }
 
 void world_stock(struct world *w, int64_t available, int64_t held, int64_t sold) {
@@ -157,6 +163,31 @@ int world_hold(struct world *w, struct shopper *s, uint32_t qty, int64_t end_ms)
                                  .n = k->n,
                                  .available = k->available};
         return adm_store_hold_end(w->store, w->sale, &p, &e, w->now_ms, &s->pass);
+}
+
+static struct shopper joined(struct world *w, uint32_t n, enum adm_place_state want) {
+        struct shopper s = world_shopper(n, false);
+        int rc = world_join(w, &s);
+        assert(rc == 0);
+        assert(s.place.state == want);
+        return s;
+}
+
+struct shopper world_admitted(struct world *w, uint32_t n) {
+        return joined(w, n, ADM_ADMITTED);
+}
+
+struct shopper world_waiting(struct world *w, uint32_t n) {
+        return joined(w, n, ADM_WAITING);
+}
+
+int world_look(struct world *w, struct shopper *s) {
+        struct adm_shown p = world_shown(s);
+        return adm_store_pass_look(w->store, w->sale, &p, w->now_ms, &s->pass);
+}
+
+uint64_t world_outstanding(struct world *w) {
+        return world_view(w).passes_outstanding;
 }
 
 struct adm_view world_view(struct world *w) {

@@ -55,6 +55,16 @@ int world_join(struct world *w, struct shopper *s);
 int world_poll(struct world *w, struct shopper *s);
 int world_use(struct world *w, struct shopper *s);
 
+/* A new account that joins: it must be let in, or must wait. */
+struct shopper world_admitted(struct world *w, uint32_t n);
+struct shopper world_waiting(struct world *w, uint32_t n);
+
+/* Looks the shopper's pass up; -> the store's outcome. */
+int world_look(struct world *w, struct shopper *s);
+
+/* Units that passes in force may still take. */
+uint64_t world_outstanding(struct world *w);
+
 /* The pass as the shopper shows it. */
 struct adm_shown world_shown(const struct shopper *s);
 
