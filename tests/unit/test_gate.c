@@ -10,29 +10,6 @@
 #include "adm_world.h"
 #include "admission/gate.h"
 
-static struct shopper admitted(struct world *w, uint32_t n) {
-        struct shopper s = world_shopper(n, false);
-        assert_int_equal(world_join(w, &s), 0);
-        assert_int_equal(s.place.state, ADM_ADMITTED);
-        return s;
-}
-
-static struct shopper waiting(struct world *w, uint32_t n) {
-        struct shopper s = world_shopper(n, false);
-        assert_int_equal(world_join(w, &s), 0);
-        assert_int_equal(s.place.state, ADM_WAITING);
-        return s;
-}
-
-static int look(struct world *w, struct shopper *s) {
-        struct adm_shown p = world_shown(s);
-        return adm_store_pass_look(w->store, w->sale, &p, w->now_ms, &s->pass);
-}
-
-static uint64_t outstanding(struct world *w) {
-        return world_view(w).passes_outstanding;
-}
-
 static void test_room_in_units_and_keys(void **state) {
         (void)state;
         static const struct {
@@ -81,14 +58,15 @@ static void test_pass_weighs_units_until_the_first_hold(void **state) {
         w.update.facts.per_account = 2;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1), b = admitted(&w, 2), c = admitted(&w, 3);
+        struct shopper a = world_admitted(&w, 1), b = world_admitted(&w, 2),
+                       c = world_admitted(&w, 3);
         (void)c;
-        assert_int_equal(outstanding(&w), 6); /* the third was issued at 4 < 5 */
-        struct shopper d = waiting(&w, 4);
+        assert_int_equal(world_outstanding(&w), 6); /* the third was issued at 4 < 5 */
+        struct shopper d = world_waiting(&w, 4);
         assert_int_equal(world_use(&w, &a), 0);
         assert_int_equal(world_hold(&w, &a, 1, w.now_ms + 600000), 0);
         /* available 4, outstanding 4 */
-        assert_int_equal(outstanding(&w), 4);
+        assert_int_equal(world_outstanding(&w), 4);
         assert_int_equal(world_join(&w, &d), 0);
         assert_int_equal(d.place.state, ADM_WAITING);
         assert_int_equal(world_use(&w, &b), 0);
@@ -96,7 +74,7 @@ static void test_pass_weighs_units_until_the_first_hold(void **state) {
         /* available 3, outstanding 2 */
         assert_int_equal(world_join(&w, &d), 0);
         assert_int_equal(d.place.state, ADM_ADMITTED);
-        assert_int_equal(outstanding(&w), 4);
+        assert_int_equal(world_outstanding(&w), 4);
         world_close(&w);
 }
 
@@ -107,24 +85,24 @@ static void test_further_hold_takes_room_or_is_refused(void **state) {
         w.update.facts.per_account = 2;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1);
+        struct shopper a = world_admitted(&w, 1);
         assert_int_equal(world_use(&w, &a), 0);
         assert_int_equal(world_hold(&w, &a, 1, w.now_ms + 600000), 0);
         struct adm_shown p = world_shown(&a);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), 0);
-        assert_int_equal(outstanding(&w), 1);
+        assert_int_equal(world_outstanding(&w), 1);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 2, w.now_ms), ADM_NO_ROOM);
         /* The origin refuses it: the unit is free at once. */
         struct adm_hold_end no = {.qty = 1};
         assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &no, w.now_ms, &a.pass), 0);
-        assert_int_equal(outstanding(&w), 0);
+        assert_int_equal(world_outstanding(&w), 0);
         /* Never answered: free after the forward timeout and the skew. */
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 2, w.now_ms), 0);
-        assert_int_equal(outstanding(&w), 2);
+        assert_int_equal(world_outstanding(&w), 2);
         world_pass(&w, 3100);
-        assert_int_equal(outstanding(&w), 0);
+        assert_int_equal(world_outstanding(&w), 0);
         assert_int_equal(world_hold(&w, &a, 2, w.now_ms + 600000), 0);
-        assert_int_equal(outstanding(&w), 0);
+        assert_int_equal(world_outstanding(&w), 0);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), ADM_NO_ROOM);
         world_close(&w);
 }
@@ -136,8 +114,8 @@ static void test_two_first_holds_in_parallel_share_the_slot(void **state) {
         w.update.facts.per_account = 2;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1);
-        struct shopper b = waiting(&w, 2);
+        struct shopper a = world_admitted(&w, 1);
+        struct shopper b = world_waiting(&w, 2);
         assert_int_equal(world_use(&w, &a), 0);
         struct adm_shown p = world_shown(&a);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), 0);
@@ -151,13 +129,13 @@ static void test_two_first_holds_in_parallel_share_the_slot(void **state) {
                                  .available = 1};
         assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &e, w.now_ms, &a.pass), 0);
         /* One unit left, and it is on its way to the same pass. */
-        assert_int_equal(outstanding(&w), 1);
+        assert_int_equal(world_outstanding(&w), 1);
         assert_int_equal(world_join(&w, &b), 0);
         assert_int_equal(b.place.state, ADM_WAITING);
         e.n = 3;
         e.available = 0;
         assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &e, w.now_ms, &a.pass), 0);
-        assert_int_equal(outstanding(&w), 0);
+        assert_int_equal(world_outstanding(&w), 0);
         world_close(&w);
 }
 
@@ -169,11 +147,11 @@ static void test_never_issued_at_or_above_the_gate(void **state) {
         w.update.facts.version++;
         world_tell(&w);
         for (uint32_t i = 0; i < 12; i++)
-                (void)admitted(&w, i);
-        (void)waiting(&w, 12);
+                (void)world_admitted(&w, i);
+        (void)world_waiting(&w, 12);
         world_stock(&w, 5, 0, 5);
         assert_int_equal(world_view(&w).room_units, -6);
-        (void)waiting(&w, 13);
+        (void)world_waiting(&w, 13);
         world_close(&w);
 }
 
@@ -204,7 +182,7 @@ static void test_hold_answer_never_says_sold_out_too_early(void **state) {
         (void)state;
         struct world w = {0};
         world_open(&w, 1);
-        struct shopper a = admitted(&w, 1);
+        struct shopper a = world_admitted(&w, 1);
         assert_int_equal(world_use(&w, &a), 0);
         assert_int_equal(world_hold(&w, &a, 1, w.now_ms + 600000), 0);
         struct adm_view v = world_view(&w);
@@ -218,25 +196,25 @@ static void test_converted_by_the_shop_itself(void **state) {
         (void)state;
         struct world w = {0};
         world_open(&w, 2);
-        struct shopper a = admitted(&w, 1), b = admitted(&w, 2);
-        struct shopper c = waiting(&w, 3);
+        struct shopper a = world_admitted(&w, 1), b = world_admitted(&w, 2);
+        struct shopper c = world_waiting(&w, 3);
         (void)b;
         struct adm_converted done = {.qty = 1, .hold_end_ms = w.now_ms + 60000};
         memcpy(done.jti, a.pass.jti, sizeof(done.jti));
         w.update.converted = &done;
         w.update.n_converted = 1;
         world_stock(&w, 1, 1, 0);
-        assert_int_equal(outstanding(&w), 1);
+        assert_int_equal(world_outstanding(&w), 1);
         world_tell(&w);
         world_tell(&w);
-        assert_int_equal(outstanding(&w), 1);
-        assert_int_equal(look(&w, &a), 0);
+        assert_int_equal(world_outstanding(&w), 1);
+        assert_int_equal(world_look(&w, &a), 0);
         assert_int_equal(a.pass.life, ADM_PASS_HOLDER);
         assert_int_equal(world_join(&w, &c), 0);
         assert_int_equal(c.place.state, ADM_WAITING);
         done.jti[9] ^= 1; /* nobody's */
         world_tell(&w);
-        assert_int_equal(outstanding(&w), 1);
+        assert_int_equal(world_outstanding(&w), 1);
         world_close(&w);
 }
 
@@ -247,13 +225,13 @@ static void test_hold_answered_after_the_pass_ended(void **state) {
         w.update.facts.pass_seconds = 5;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1);
+        struct shopper a = world_admitted(&w, 1);
         assert_int_equal(world_use(&w, &a), 0);
         struct adm_shown p = world_shown(&a);
         world_pass(&w, 4900);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), 0);
         world_pass(&w, 900);
-        assert_int_equal(outstanding(&w), 1); /* lingers */
+        assert_int_equal(world_outstanding(&w), 1); /* lingers */
         struct adm_hold_end e = {.qty = 1,
                                  .held = true,
                                  .hold_end_ms = w.now_ms + 60000,
@@ -263,8 +241,8 @@ static void test_hold_answered_after_the_pass_ended(void **state) {
                                  .available = 0};
         assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &e, w.now_ms, &a.pass), 0);
         assert_int_equal(a.pass.life, ADM_PASS_HOLDER);
-        assert_int_equal(outstanding(&w), 0);
-        assert_int_equal(look(&w, &a), 0);
+        assert_int_equal(world_outstanding(&w), 0);
+        assert_int_equal(world_look(&w, &a), 0);
         world_close(&w);
 }
 
@@ -272,14 +250,14 @@ static void test_refused_hold_leaves_the_pass_good(void **state) {
         (void)state;
         struct world w = {0};
         world_open(&w, 1);
-        struct shopper a = admitted(&w, 1);
+        struct shopper a = world_admitted(&w, 1);
         assert_int_equal(world_use(&w, &a), 0);
         struct adm_shown p = world_shown(&a);
         assert_int_equal(adm_store_hold_begin(w.store, w.sale, &p, 1, w.now_ms), 0);
         struct adm_hold_end no = {.qty = 1};
         assert_int_equal(adm_store_hold_end(w.store, w.sale, &p, &no, w.now_ms, &a.pass), 0);
         assert_int_equal(a.pass.life, ADM_PASS_USED);
-        assert_int_equal(outstanding(&w), 1);
+        assert_int_equal(world_outstanding(&w), 1);
         world_close(&w);
 }
 
@@ -287,7 +265,7 @@ static void test_pause_voids_invitations_and_keeps_passes(void **state) {
         (void)state;
         struct world w = {0};
         world_open(&w, 1);
-        struct shopper a = admitted(&w, 1), b = waiting(&w, 2);
+        struct shopper a = world_admitted(&w, 1), b = world_waiting(&w, 2);
         assert_int_equal(world_use(&w, &a), 0);
         world_stock(&w, 2, 0, 0);
         assert_int_equal(world_poll(&w, &b), 0);
@@ -299,7 +277,7 @@ static void test_pause_voids_invitations_and_keeps_passes(void **state) {
         assert_int_equal(world_join(&w, &b), 0);
         assert_int_equal(b.place.state, ADM_PAUSED);
         assert_int_equal(b.place.position, 1);
-        assert_int_equal(look(&w, &a), 0);
+        assert_int_equal(world_look(&w, &a), 0);
         for (int i = 0; i < 6; i++) {
                 world_pass(&w, 5000);
                 assert_int_equal(world_poll(&w, &b), 0);
@@ -352,7 +330,8 @@ static void test_max_active_counts_slots(void **state) {
         w.update.facts.max_active = 2;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1), b = admitted(&w, 2), c = waiting(&w, 3);
+        struct shopper a = world_admitted(&w, 1), b = world_admitted(&w, 2),
+                       c = world_waiting(&w, 3);
         (void)b;
         assert_int_equal(world_use(&w, &a), 0);
         assert_int_equal(world_hold(&w, &a, 1, w.now_ms + 60000), 0);
@@ -369,7 +348,7 @@ static void test_sale_without_item_is_paced_alone(void **state) {
         w.update.facts.max_active = 1;
         w.update.facts.version++;
         world_tell(&w);
-        struct shopper a = admitted(&w, 1), b = waiting(&w, 2);
+        struct shopper a = world_admitted(&w, 1), b = world_waiting(&w, 2);
         (void)a;
         assert_int_equal(b.place.likely, -1);
         assert_int_equal(world_view(&w).state, ADM_SALE_OPEN);
@@ -380,7 +359,7 @@ static void test_nobody_enters_after_closing(void **state) {
         (void)state;
         struct world w = {0};
         world_open(&w, 1);
-        struct shopper a = admitted(&w, 1), b = waiting(&w, 2);
+        struct shopper a = world_admitted(&w, 1), b = world_waiting(&w, 2);
         w.update.facts.closes_at_ms = w.now_ms + 5000;
         w.update.facts.version++;
         world_tell(&w);
@@ -390,7 +369,7 @@ static void test_nobody_enters_after_closing(void **state) {
         assert_int_equal(b.place.state, ADM_CLOSED);
         assert_int_equal(world_join(&w, &b), 0);
         assert_int_equal(b.place.state, ADM_CLOSED);
-        assert_int_equal(look(&w, &a), 0);
+        assert_int_equal(world_look(&w, &a), 0);
         assert_int_equal(world_poll(&w, &a), 0);
         assert_int_equal(a.place.state, ADM_ADMITTED);
         world_close(&w);
