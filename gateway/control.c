@@ -154,6 +154,22 @@ static void on_worker_ended(struct loop_wake *w) {
 
 /* ---- start ---- */
 
+static void judge_store(struct gw_control *c) {
+        const char *fault;
+        enum adm_found found = adm_store_found(c->shared.store, &fault);
+        c->store_is_fresh = found != ADM_FOUND_MAP;
+        c->stores_broken = found == ADM_FOUND_BROKEN;
+        if (found == ADM_FOUND_BROKEN)
+                log_event(LOG_ERROR, "store",
+                          "the map is broken; it is kept as admission.map.broken, and a new one "
+                          "begun",
+                          LOG_S("what", fault));
+        if (found == ADM_FOUND_RESHAPED)
+                log_event(LOG_WARN, "store",
+                          "the map is of other sizes; it is kept as admission.map.old, and a new "
+                          "one begun");
+}
+
 static int open_state(struct gw_control *c, char *why, size_t why_cap) {
         const struct conf_gateway *conf = c->settings->conf;
         uint32_t sales = conf->store.max_sales;
@@ -172,9 +188,6 @@ static int open_state(struct gw_control *c, char *why, size_t why_cap) {
                                conf->state_directory, strerror(err));
                 return -err;
         }
-        char map[4096];
-        (void)snprintf(map, sizeof map, "%s/admission.map", conf->state_directory);
-        c->store_is_fresh = access(map, F_OK) < 0;
         int r = adm_store_open(&store, clock_wall_ms(), &c->shared.store);
         if (r == ADM_MAP_FOREIGN)
                 (void)snprintf(why, why_cap, "%s/admission.map is not ours, or of another version",
@@ -186,6 +199,8 @@ static int open_state(struct gw_control *c, char *why, size_t why_cap) {
         else if (r != 0)
                 (void)snprintf(why, why_cap, "state_directory: %s: %s", conf->state_directory,
                                r < 0 ? strerror(-r) : "unusable");
+        else
+                judge_store(c);
         return r;
 }
 

@@ -33,6 +33,7 @@ struct gw_control {
         struct gw_shared shared;
         struct gw_snapshot *snapshot; /* as last published; never NULL while running */
         json_t *document;             /* what it was made of; NULL before the first */
+        bool document_is_saved;       /* from disk: the store may know better */
         struct gw_worker **workers;
         size_t n_workers;
         struct gw_counters counters; /* this thread's own */
@@ -47,7 +48,8 @@ struct gw_control {
         struct loop_timer drain_end; /* what is open then is cut off */
         bool draining;               /* SIGTERM came */
         uint64_t reloads, reloads_refused;
-        bool store_is_fresh;       /* there was no map when it was opened */
+        bool store_is_fresh;       /* there was no map, or none of use, when it was opened */
+        uint64_t stores_broken;    /* maps put aside that no store can have written */
         int64_t first_heard_at_ms; /* monotonic; 0 not yet */
 };
 

@@ -233,6 +233,8 @@ void gw_metrics_render(const struct gw_control *c, struct metrics_out *o) {
         one(o, "sluice_reloads_total", METRICS_COUNTER, "Configurations taken over.", c->reloads);
         one(o, "sluice_reloads_refused_total", METRICS_COUNTER, "Configurations refused.",
             c->reloads_refused);
+        one(o, "sluice_store_broken_total", METRICS_COUNTER,
+            "Maps of the line put aside, since no store can have written them.", c->stores_broken);
         one(o, "sluice_log_dropped_total", METRICS_COUNTER, "Log lines that could not be written.",
             log_dropped());
 }

@@ -10,6 +10,8 @@
 #include "net/json.h"
 #include "net/log.h"
 
+#define GW_REMEMBERED_MAX 1024 /* as many as a store holds */
+
 static int64_t sale_now(const struct gw_control *c) {
         return gw_sale_time_ms(&c->shared, loop_clock_ms());
 }
@@ -34,18 +36,47 @@ static void share_pages(struct gw_sale *s, const struct gw_pages *from) {
         }
 }
 
+static bool is_told(const struct adm_told *t, const struct gw_flag *f) {
+        return t->version > 0 && t->state == (uint64_t)f->state && t->left == f->left &&
+               t->opens_at_ms == f->opens_at_ms && t->closes_at_ms == f->closes_at_ms;
+}
+
+/* A flag that is not the slot's gets the next version, and the store keeps it
+ * before anybody sees it. The store may have a later one, of a gateway before
+ * or beside this: that is gone on from. */
+static void next_flag(struct gw_control *c, struct gw_slot *slot, const struct gw_flag *flag) {
+        struct adm_view v;
+        bool is_kept = slot->is_stored &&
+                       adm_store_view(c->shared.store, slot->handle, sale_now(c), &v) == ADM_DONE;
+        struct adm_told told = is_kept ? v.told : (struct adm_told){0};
+        slot->has_flag = true;
+        slot->flag = *flag;
+        if (told.version > slot->flag_version && is_told(&told, flag)) {
+                slot->flag_version = told.version;
+                slot->flag_as_of_ms = told.as_of_ms;
+                return;
+        }
+        slot->flag_version =
+                (told.version > slot->flag_version ? told.version : slot->flag_version) + 1;
+        slot->flag_as_of_ms = sale_now(c);
+        if (is_kept)
+                adm_store_tell(c->shared.store, slot->handle,
+                               &(struct adm_told){.version = slot->flag_version,
+                                                  .as_of_ms = slot->flag_as_of_ms,
+                                                  .left = flag->left,
+                                                  .opens_at_ms = flag->opens_at_ms,
+                                                  .closes_at_ms = flag->closes_at_ms,
+                                                  .state = flag->state});
+}
+
 static int render(struct gw_control *c, struct gw_sale *s) {
         struct gw_slot *slot = s->slot ? &c->slots->at[s->slot] : NULL;
         struct gw_flag flag = gw_flag_of(s);
         const struct gw_sale *before =
                 c->snapshot ? gw_snapshot_sale(c->snapshot, span_of(s->facts.id)) : NULL;
         bool same = slot && slot->has_flag && gw_flag_equal(&slot->flag, &flag);
-        if (slot && !same) {
-                slot->has_flag = true;
-                slot->flag = flag;
-                slot->flag_version++;
-                slot->flag_as_of_ms = sale_now(c);
-        }
+        if (slot && !same)
+                next_flag(c, slot, &flag);
         s->flag_version = slot ? slot->flag_version : 1;
         s->flag_as_of_ms = slot ? slot->flag_as_of_ms : s->facts.opens_at_ms;
         bool may_share =
@@ -86,6 +117,69 @@ static int tell_store(struct gw_control *c, const json_t *document, struct gw_sa
         return 0;
 }
 
+/* ---- after a restart, until the origin is heard ---- */
+
+/* The file on disk is some moments older than the store: what was learnt in
+ * between stands, and no flag goes back. Stock that was just being written when
+ * the end came is not known; a sale is not called sold out on a guess. */
+static void remember(struct gw_control *c, struct gw_sale *s) {
+        struct gw_slot *slot = s->slot ? &c->slots->at[s->slot] : NULL;
+        struct adm_view v;
+        if (!slot || !slot->is_stored ||
+            adm_store_view(c->shared.store, slot->handle, sale_now(c), &v) != ADM_DONE)
+                return;
+        s->facts = v.facts;
+        if (!v.known && v.facts.has_item) {
+                s->facts.stock = (struct adm_stock){.held = 1, .total = 1};
+                s->facts.paused = true;
+        }
+        if (v.told.version <= slot->flag_version)
+                return;
+        slot->has_flag = true;
+        slot->flag = (struct gw_flag){
+                .state = (enum adm_sale_state)v.told.state,
+                .left = v.told.left,
+                .opens_at_ms = v.told.opens_at_ms,
+                .closes_at_ms = v.told.closes_at_ms,
+        };
+        slot->flag_version = v.told.version;
+        slot->flag_as_of_ms = v.told.as_of_ms;
+}
+
+static bool has_sale(const struct gw_snapshot *s, const char *id) {
+        for (size_t i = 0; i < s->n_sales; i++)
+                if (strcmp(s->sales[i].facts.id, id) == 0)
+                        return true;
+        return false;
+}
+
+/* Sales that the store has heard of and the file has not. Their rules and pages
+ * come with the next snapshot. */
+static int add_remembered(struct gw_control *c, struct gw_snapshot *s) {
+        uint32_t handles[GW_REMEMBERED_MAX];
+        size_t n = adm_store_all(c->shared.store, handles, GW_REMEMBERED_MAX);
+        int r = 0;
+        for (size_t i = 0; i < n && r == 0; i++) {
+                struct adm_view v;
+                if (adm_store_view(c->shared.store, handles[i], sale_now(c), &v) != ADM_DONE ||
+                    has_sale(s, v.id))
+                        continue;
+                struct gw_sale *sale = &s->sales[s->n_sales];
+                sale->slot = gw_slots_of(c->slots, v.id);
+                if (sale->slot == 0)
+                        continue;
+                s->n_sales++;
+                c->slots->at[sale->slot].handle = handles[i];
+                c->slots->at[sale->slot].is_stored = true;
+                remember(c, sale);
+                judge_state(c, sale);
+                r = render(c, sale);
+        }
+        return r;
+}
+
+/* ---- a snapshot ---- */
+
 static void forget_missing(struct gw_control *c, const struct gw_snapshot *next) {
         const struct gw_snapshot *before = c->snapshot;
         for (size_t i = 0; before && i < before->n_sales; i++) {
@@ -101,7 +195,8 @@ static void forget_missing(struct gw_control *c, const struct gw_snapshot *next)
 struct source {
         const json_t *document;
         struct gw_items items;
-        bool is_new; /* the store has not heard of it */
+        bool is_new;   /* the store has not heard of it */
+        bool is_saved; /* from disk */
 };
 
 /* One sale of the document behind those already in `s`. */
@@ -125,6 +220,8 @@ static int add_sale(struct gw_control *c, struct gw_snapshot *s, const struct so
         r = from->is_new ? tell_store(c, from->document, sale) : 0;
         if (r < 0)
                 return r;
+        if (from->is_saved)
+                remember(c, sale);
         judge_state(c, sale);
         return render(c, sale);
 }
@@ -139,12 +236,11 @@ static int add_sales(struct gw_control *c, struct gw_snapshot *s, struct source 
                 r = add_sale(c, s, from, row);
         }
         gw_items_fini(&from->items);
-        return r;
+        return r == 0 && from->is_saved ? add_remembered(c, s) : r;
 }
 
-static int fill(struct gw_control *c, struct gw_snapshot *s, const json_t *document, bool is_new) {
-        struct source from = {.document = document, .is_new = is_new};
-        int r = add_sales(c, s, &from);
+static int fill(struct gw_control *c, struct gw_snapshot *s, struct source *from) {
+        int r = add_sales(c, s, from);
         if (r == 0)
                 r = gw_snapshot_index(s);
         if (r == 0)
@@ -162,21 +258,22 @@ static void hand_over(struct gw_control *c, struct gw_snapshot *s) {
         gw_snapshot_free(&before);
 }
 
-static int build(struct gw_control *c, const json_t *document, bool is_new, struct span digest) {
-        const json_t *sales = json_object_get(document, "sales");
-        struct gw_snapshot *s = gw_snapshot_new(c->settings, json_array_size(sales));
+static int build(struct gw_control *c, struct source *from, struct span digest) {
+        const json_t *sales = json_object_get(from->document, "sales");
+        size_t more = from->is_saved ? GW_REMEMBERED_MAX : 0;
+        struct gw_snapshot *s = gw_snapshot_new(c->settings, json_array_size(sales) + more);
         if (!s)
                 return -ENOMEM;
-        s->known = document != NULL;
-        s->now_ms = json_get_int(document, "now", 0);
+        s->known = from->document != NULL;
+        s->now_ms = json_get_int(from->document, "now", 0);
         if (digest.len < sizeof s->digest && digest.len > 0)
                 memcpy(s->digest, digest.p, digest.len);
-        int r = fill(c, s, document, is_new);
+        int r = fill(c, s, from);
         if (r < 0) {
                 gw_snapshot_free(&s);
                 return r;
         }
-        if (is_new)
+        if (from->is_new && !from->is_saved)
                 forget_missing(c, s);
         hand_over(c, s);
         return 0;
@@ -189,8 +286,10 @@ int gw_publish_document(struct gw_control *c, json_t *document, bool is_live) {
                 return 1;
         /* By the digest of the one on disk we would be told only what is new. */
         struct span digest = is_live ? json_get_str(document, "digest") : (struct span){NULL, 0};
-        int r = build(c, document, true, digest);
+        struct source from = {.document = document, .is_new = true, .is_saved = !is_live};
+        int r = build(c, &from, digest);
         if (r == 0) {
+                c->document_is_saved = !is_live;
                 json_decref(c->document);
                 c->document = json_incref(document);
         }
@@ -200,7 +299,8 @@ int gw_publish_document(struct gw_control *c, json_t *document, bool is_live) {
 int gw_publish_again(struct gw_control *c) {
         char digest[sizeof c->snapshot->digest];
         memcpy(digest, c->snapshot->digest, sizeof digest);
-        return build(c, c->document, false, span_of(digest));
+        struct source from = {.document = c->document, .is_saved = c->document_is_saved};
+        return build(c, &from, span_of(digest));
 }
 
 bool gw_publish_is_due(struct gw_control *c) {
