@@ -76,8 +76,8 @@ struct conf_limits {
         uint32_t max_streams;                 /* at once, a connection */
         uint32_t max_requests_per_connection; /* then GOAWAY */
         uint32_t handshakes_in_progress;      /* then accepting waits */
-        uint32_t handshakes_per_turn;         /* of one loop */
-        uint32_t repeated_heads; /* kept in one worker */
+        uint32_t handshakes_per_turn;         /* of one loop: accepts, and steps */
+        uint32_t repeated_heads;              /* kept in one worker */
         uint32_t header_fields;
         size_t header_bytes;
         size_t body_bytes;   /* of requests to our own API */
@@ -91,6 +91,10 @@ struct conf_limits {
         uint32_t glitch_per_s;
         uint32_t reset_burst; /* premature stream resets of a connection */
         uint32_t reset_per_s;
+        uint32_t handshake_slow_ms; /* then it counts as failed */
+        uint32_t network_strikes;   /* 0: none */
+        uint32_t network_closed_ms;
+        uint32_t accept_wait_ms;
 };
 
 struct conf_log {

@@ -85,6 +85,10 @@ static const struct conf_option first_rows[] = {
          .sentence = "PEM file: the certificate, then its chain."},
         {"tls.key", NULL, CONF_FILE, CONF_REQUIRED | CONF_RELOADABLE, AT(tls.key),
          .sentence = "PEM file: the private key, ECDSA P-256."},
+        {"tls.ticket_rotation", "12h", CONF_DURATION, CONF_RELOADABLE, AT(tls.ticket_rotation_ms),
+         1000, 30ull * 24 * 3600 * 1000,
+         .sentence = "Between two changes of the key of session tickets; the key before still "
+                     "opens. A ticket lives as long, but no longer than two hours."},
 };
 
 static const struct conf_option last_rows[] = {
@@ -158,6 +162,7 @@ static const struct conf_part parts[] = {
         {first_rows, NET_COUNT_OF(first_rows), 0},
         {conf_limit_rows, CONF_LIMIT_ROWS, offsetof(struct conf_gateway, limits)},
         {conf_reset_rows, CONF_RESET_ROWS, offsetof(struct conf_gateway, limits)},
+        {conf_crowd_rows, CONF_CROWD_ROWS, offsetof(struct conf_gateway, limits)},
         {last_rows, NET_COUNT_OF(last_rows), 0},
         {conf_log_rows, CONF_LOG_ROWS, offsetof(struct conf_gateway, log)},
 };

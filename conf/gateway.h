@@ -39,6 +39,7 @@ struct conf_gateway {
         struct {
                 const char *certificate; /* PEM chain */
                 const char *key;         /* PEM */
+                uint32_t ticket_rotation_ms;
         } tls;
 
         struct conf_limits limits;

@@ -20,8 +20,8 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
             "Requests on one connection before it is asked to come back on a new one."),
         ROW(handshakes_in_progress, CONF_COUNT, "1000", 1, 100000,
             "TLS handshakes under way in one worker; above it accepting waits."),
-        ROW(handshakes_per_turn, CONF_COUNT, "50", 1, 10000,
-            "New connections taken in one turn of a worker's loop."),
+        ROW(handshakes_per_turn, CONF_COUNT, "16", 1, 10000,
+            "New connections taken, and steps of handshakes done, in one turn of a worker's loop."),
         ROW(repeated_heads, CONF_COUNT, "1024", 0, 65536,
             "Heads kept in one worker for connections that send the same one again."),
         ROW(header_fields, CONF_COUNT, "100", 10, 1000, "Header fields of one request."),
@@ -52,6 +52,19 @@ const struct conf_option conf_reset_rows[CONF_RESET_ROWS] = {RESETS("100", "20")
 /* Many shoppers share the connection of a gateway, and each that leaves early is
  * a request reset; one of them must not end it for all. */
 const struct conf_option conf_inner_reset_rows[CONF_RESET_ROWS] = {RESETS("10000", "1000")};
+
+const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS] = {
+        TIMED(handshake_slow, "2s", 100, 60000,
+              "A handshake that takes longer counts as failed for its network."),
+        ROW(network_strikes, CONF_COUNT, "20", 0, 1000000,
+            "Failed handshakes of one network (IPv4 /24, IPv6 /56) that close it in one worker; "
+            "each good one takes one back. 0: never."),
+        TIMED(network_closed, "10s", 100, 3600000,
+              "For how long new connections of such a network are closed at once."),
+        TIMED(accept_wait, "500ms", 10, 60000,
+              "New connections that come faster than they can be taken, for longer than this, "
+              "are closed at once."),
+};
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 

@@ -1,7 +1,6 @@
 #include "gateway/address.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 
 #include "gateway/hash.h"
 
@@ -20,18 +19,12 @@ static struct gw_address of_ipv4(const struct in_addr *in) {
         return a;
 }
 
-struct gw_address gw_address_of_peer(const struct sockaddr_storage *peer) {
+struct gw_address gw_address_of_peer(const union net_address *peer) {
         struct gw_address a = {{0}};
-        if (peer->ss_family == AF_INET) {
-                struct sockaddr_in in;
-                memcpy(&in, peer, sizeof in);
-                return of_ipv4(&in.sin_addr);
-        }
-        if (peer->ss_family == AF_INET6) {
-                struct sockaddr_in6 in6;
-                memcpy(&in6, peer, sizeof in6);
-                memcpy(a.b, &in6.sin6_addr, sizeof a.b);
-        }
+        if (peer->any.sa_family == AF_INET)
+                return of_ipv4(&peer->v4.sin_addr);
+        if (peer->any.sa_family == AF_INET6)
+                memcpy(a.b, &peer->v6.sin6_addr, sizeof a.b);
         return a;
 }
 
@@ -80,7 +73,7 @@ static struct span take_last(struct span *list) {
         return (struct span){list->p + start, end - start};
 }
 
-struct gw_address gw_address_of_client(const struct sockaddr_storage *peer,
+struct gw_address gw_address_of_client(const union net_address *peer,
                                        const struct http_request *request,
                                        const struct conf_networks *trusted) {
         struct gw_address client = gw_address_of_peer(peer);

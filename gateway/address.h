@@ -10,9 +10,8 @@
 #ifndef GATEWAY_ADDRESS_H
 #define GATEWAY_ADDRESS_H
 
-#include <sys/socket.h>
-
 #include "conf/conf.h"
+#include "net/address.h"
 #include "net/http.h"
 
 #define GW_ADDRESS_TEXT_MAX 48
@@ -22,12 +21,12 @@ struct gw_address {
 };
 
 /* All zero for a peer that is neither IPv4 nor IPv6. */
-struct gw_address gw_address_of_peer(const struct sockaddr_storage *peer);
+struct gw_address gw_address_of_peer(const union net_address *peer);
 
 /* "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]:80". */
 bool gw_address_parse(struct span text, struct gw_address *out);
 
-struct gw_address gw_address_of_client(const struct sockaddr_storage *peer,
+struct gw_address gw_address_of_client(const union net_address *peer,
                                        const struct http_request *request,
                                        const struct conf_networks *trusted);
 

@@ -290,7 +290,9 @@ static struct http_server_limits limits_of(const struct conf_gateway *conf) {
         struct http_server_limits l = conf_server_limits(&conf->limits, 1);
         l.connections = 256;
         l.handshakes = 64;
-        l.accepts_per_turn = 16;
+        l.handshakes_per_turn = 16;
+        l.network_strikes = 0;
+        l.accept_wait_ms = 0;
         l.streams = 100;
         l.requests_per_connection = UINT32_MAX;
         l.repeated_heads = 0;

@@ -96,7 +96,7 @@ static void refuse_reload(struct gw_control *c, const char *why) {
 static void reload(struct gw_control *c) {
         char why[256] = "out of memory";
         struct gw_settings *fresh = NULL, *before = c->settings;
-        if (gw_settings_load(c->conf_file, &fresh, stderr) != 0) {
+        if (gw_settings_load(c->conf_file, c->settings, &fresh, stderr) != 0) {
                 refuse_reload(c, "the file has faults");
                 return;
         }

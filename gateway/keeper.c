@@ -9,8 +9,7 @@
 #include "net/log.h"
 
 #define TICK_MS 100
-#define SAVE_EVERY_MS 1000                 /* at most */
-#define ROTATE_EVERY_MS (12 * 3600 * 1000) /* keys of TLS tickets */
+#define SAVE_EVERY_MS 1000 /* at most */
 
 struct gw_keeper {
         struct gw_control *c;
@@ -48,9 +47,9 @@ static void on_tick(struct loop_timer *t) {
         gw_count_store(&c->counters, GW_STORE_TICK);
         adm_store_tick(c->shared.store, gw_sale_time_ms(&c->shared, mono_ms));
         say_away(k, gw_origin_is_away(&c->shared, mono_ms));
-        if (mono_ms - k->rotated_at_ms >= ROTATE_EVERY_MS) {
+        if (mono_ms - k->rotated_at_ms >= c->settings->conf->tls.ticket_rotation_ms) {
                 k->rotated_at_ms = mono_ms;
-                tls_context_rotate(c->settings->tls);
+                tls_tickets_rotate(c->settings->tls_tickets);
         }
         if (gw_publish_is_due(c)) {
                 k->is_dirty = true;

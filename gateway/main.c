@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
         log_program_set("sluice");
         (void)signal(SIGPIPE, SIG_IGN);
         (void)conf_raise_file_limit();
-        r = gw_settings_load(a.file, &settings, stderr);
+        r = gw_settings_load(a.file, NULL, &settings, stderr);
         if (r != 0)
                 return r > 0 ? EXIT_CONF : EXIT_START;
         if (a.check)

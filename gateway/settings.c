@@ -11,9 +11,11 @@
 
 #define WHY_MAX 256
 #define JWKS_MAX 65536
+#define TICKET_LIFE_MAX_S 7200 /* of TLS sessions */
 
 static void settings_destroy(struct gw_settings *s) {
         tls_context_free(&s->tls);
+        tls_tickets_free(&s->tls_tickets);
         jwt_keys_free(&s->account_keys);
         jwt_keys_free(&s->pass_keys);
         adm_ticket_keys_free(&s->ticket_keys);
@@ -102,12 +104,20 @@ static int load_bearer(struct gw_settings *s, FILE *faults) {
         return 0;
 }
 
+/* No longer than the key before the last rotation is kept. */
+static uint32_t ticket_life_s(const struct conf_gateway *conf) {
+        uint32_t rotation_s = conf->tls.ticket_rotation_ms / 1000;
+        return rotation_s < TICKET_LIFE_MAX_S ? rotation_s : TICKET_LIFE_MAX_S;
+}
+
 static int load_tls(struct gw_settings *s, FILE *faults) {
         char why[WHY_MAX];
         struct tls_server_conf tls = {
                 .certificate_file = s->conf->tls.certificate,
                 .key_file = s->conf->tls.key,
                 .alpn = TLS_ALPN_H2,
+                .tickets = s->tls_tickets,
+                .ticket_life_s = ticket_life_s(s->conf),
         };
         if (tls_server_new(&tls, &s->tls, why, sizeof why) == 0)
                 return 0;
@@ -154,13 +164,27 @@ static int load_keys(struct gw_settings *s, FILE *faults) {
         return render_jwks(s);
 }
 
-int gw_settings_load(const char *file, struct gw_settings **out, FILE *faults) {
-        struct conf_faults found;
+static struct gw_settings *settings_new(const struct gw_settings *before) {
         struct gw_settings *s = calloc(1, sizeof *s);
+        if (!s)
+                return NULL;
+        atomic_init(&s->refs, 1);
+        if (before)
+                tls_tickets_take(before->tls_tickets);
+        s->tls_tickets = before ? before->tls_tickets : tls_tickets_new();
+        if (s->tls_tickets)
+                return s;
+        free(s);
+        return NULL;
+}
+
+int gw_settings_load(const char *file, const struct gw_settings *before, struct gw_settings **out,
+                     FILE *faults) {
+        struct conf_faults found;
+        struct gw_settings *s = settings_new(before);
         *out = NULL;
         if (!s)
                 return -ENOMEM;
-        atomic_init(&s->refs, 1);
         int r = conf_load_gateway(file, &s->conf, &found);
         if (r > 0)
                 conf_faults_print(&found, faults);

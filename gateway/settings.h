@@ -29,8 +29,9 @@ struct gw_settings {
         atomic_uint refs;
         struct conf_gateway *conf;
         struct tls_context *tls;
-        struct jwt_keys *account_keys; /* may be empty */
-        struct jwt_keys *pass_keys;    /* the first signs */
+        struct tls_tickets *tls_tickets; /* the same from start to end */
+        struct jwt_keys *account_keys;   /* may be empty */
+        struct jwt_keys *pass_keys;      /* the first signs */
         struct adm_ticket_keys *ticket_keys;
         uint8_t guest_key[32];         /* MAC of guest cookies, from the first ticket key */
         char bearer[GW_TOKEN_MAX + 8]; /* "Bearer TOKEN" for the origin */
@@ -40,9 +41,11 @@ struct gw_settings {
         char jwks_etag[24];
 };
 
-/* Reads FILE. 0; 1 when it was refused, with one line a fault on `faults`;
- * -errno. `*out` is NULL unless 0. */
-NET_MUST int gw_settings_load(const char *file, struct gw_settings **out, FILE *faults);
+/* Reads FILE. `before` (or NULL): whose tickets of TLS sessions stay good. 0; 1
+ * when it was refused, with one line a fault on `faults`; -errno. `*out` is NULL
+ * unless 0. */
+NET_MUST int gw_settings_load(const char *file, const struct gw_settings *before,
+                              struct gw_settings **out, FILE *faults);
 
 void gw_settings_take(struct gw_settings *s);
 void gw_settings_free(struct gw_settings **s);

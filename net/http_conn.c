@@ -1,6 +1,7 @@
 #include "net/http_conn.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "net/h2_server.h"
@@ -21,6 +22,12 @@
  * wide use, curl 7.88 among them, then lose the answer. */
 #define UNREAD_MS 1000
 #define LINGER_BYTES ((uint32_t)1 << 20)
+
+static void pending_drop(struct http_conn *c) {
+        free(c->pending);
+        c->pending = NULL;
+        c->pending_at = c->pending_len = 0;
+}
 
 /* ---- the end of a connection ---- */
 
@@ -53,21 +60,21 @@ static void session_close(struct http_conn *c) {
         exchanges_lose(c);
         c->session->ops->free(c->session);
         c->session = NULL;
-        buf_release(&c->pending);
-        loop_defer_cancel(c->hub->loop, &c->turn_end);
+        pending_drop(c);
+        http_hub_flush_cancel(c);
 }
 
 void http_conn_cut(struct http_conn *c) {
         session_close(c);
         loop_io_want(&c->io, 0);
         tls_free(&c->tls);
-        (void)close(c->fd);
-        c->fd = -1;
+        (void)close(c->io.fd);
+        c->io.fd = -1;
         http_hub_retire(c);
 }
 
 void http_conn_free(struct http_conn *c) {
-        buf_fini(&c->pending);
+        pending_drop(c);
         pool_give(c->hub->pool, c);
 }
 
@@ -82,13 +89,13 @@ static void linger(struct http_conn *c) {
         if (c->tls)
                 tls_shutdown(c->tls);
         tls_free(&c->tls);
-        (void)shutdown(c->fd, SHUT_WR);
+        (void)shutdown(c->io.fd, SHUT_WR);
         http_hub_move(c, HTTP_CONN_LINGERING);
         loop_io_want(&c->io, LOOP_READ);
 }
 
 static void linger_read(struct http_conn *c) {
-        ssize_t n = recv(c->fd, c->hub->in, sizeof c->hub->in, 0);
+        ssize_t n = recv(c->io.fd, c->hub->in, sizeof c->hub->in, 0);
         if (n > 0)
                 c->lingered_bytes += (uint32_t)n;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
@@ -165,7 +172,7 @@ static size_t send_some(struct http_conn *c, const char *data, size_t len) {
                 if (r != TLS_DONE && r != TLS_WANT_READ && r != TLS_WANT_WRITE)
                         c->is_broken = true;
         } else {
-                ssize_t r = send(c->fd, data, len, MSG_NOSIGNAL);
+                ssize_t r = send(c->io.fd, data, len, MSG_NOSIGNAL);
                 if (r > 0)
                         n = (size_t)r;
                 else if (r < 0 && errno != EAGAIN && errno != EINTR)
@@ -175,13 +182,28 @@ static size_t send_some(struct http_conn *c, const char *data, size_t len) {
         return n;
 }
 
+static size_t pending_bytes(const struct http_conn *c) {
+        return c->pending_len - c->pending_at;
+}
+
+static void pending_keep(struct http_conn *c, const char *data, size_t len) {
+        c->pending = malloc(len);
+        if (!c->pending) {
+                c->is_broken = true;
+                return;
+        }
+        memcpy(c->pending, data, len);
+        c->pending_len = (uint32_t)len;
+}
+
 static bool pending_send(struct http_conn *c) {
-        while (buf_len(&c->pending) > 0) {
-                struct span rest = buf_span(&c->pending);
-                size_t n = send_some(c, rest.p, rest.len);
+        while (c->pending) {
+                size_t n = send_some(c, c->pending + c->pending_at, pending_bytes(c));
                 if (n == 0)
                         return false;
-                buf_eat(&c->pending, n);
+                c->pending_at += (uint32_t)n;
+                if (c->pending_at == c->pending_len)
+                        pending_drop(c);
         }
         return true;
 }
@@ -205,8 +227,7 @@ static void output_send(struct http_conn *c) {
                         n += part;
                 }
                 if (n < len) {
-                        if (buf_append(&c->pending, h->out + n, len - n) != 0)
-                                c->is_broken = true;
+                        pending_keep(c, h->out + n, len - n);
                         return;
                 }
         }
@@ -214,8 +235,8 @@ static void output_send(struct http_conn *c) {
 }
 
 static bool is_paused(struct http_conn *c) {
-        if (buf_len(&c->pending) == 0 || buf_len(&c->pending) + http_session_queued(c->session) <
-                                                 c->hub->conf.limits.queued_bytes)
+        if (!c->pending ||
+            pending_bytes(c) + http_session_queued(c->session) < c->hub->conf.limits.queued_bytes)
                 return false;
         metrics_add(&c->hub->counters.queue_limit_hits, 1);
         return true;
@@ -237,7 +258,6 @@ static void state_settle(struct http_conn *c, bool is_waiting) {
         } else if (is_active) {
                 assert(c->state == HTTP_CONN_ACTIVE);
         } else if (c->state != HTTP_CONN_IDLE || c->is_used) {
-                buf_release(&c->pending);
                 http_hub_move(c, HTTP_CONN_IDLE);
         }
         c->is_used = false;
@@ -245,7 +265,7 @@ static void state_settle(struct http_conn *c, bool is_waiting) {
 
 /* What the connection waits for next, or its end. */
 static void settle(struct http_conn *c) {
-        bool is_waiting = buf_len(&c->pending) > 0 || c->wants_more;
+        bool is_waiting = c->pending || c->wants_more;
         if (c->is_broken) {
                 http_conn_cut(c);
                 return;
@@ -264,8 +284,7 @@ static void settle(struct http_conn *c) {
         state_settle(c, is_waiting);
 }
 
-static void on_turn_end(struct loop_defer *d) {
-        struct http_conn *c = NET_CONTAINER_OF(d, struct http_conn, turn_end);
+void http_conn_flush(struct http_conn *c) {
         c->session->now_ms = loop_now_ms(c->hub->loop);
         for (int i = 0; i < ROUNDS_PER_TURN; i++) {
                 events_run(c);
@@ -279,7 +298,7 @@ static void on_turn_end(struct loop_defer *d) {
 }
 
 void http_conn_flush_later(struct http_conn *c) {
-        loop_defer(c->hub->loop, &c->turn_end, on_turn_end);
+        http_hub_flush_later(c);
 }
 
 /* ---- input ---- */
@@ -290,7 +309,7 @@ static size_t receive(struct http_conn *c) {
         struct http_hub *h = c->hub;
         size_t n = 0;
         if (!c->tls) {
-                ssize_t r = recv(c->fd, h->in, sizeof h->in, 0);
+                ssize_t r = recv(c->io.fd, h->in, sizeof h->in, 0);
                 if (r == 0)
                         c->is_eof = true;
                 else if (r < 0 && errno != EAGAIN && errno != EINTR)
@@ -326,8 +345,10 @@ static void session_start(struct http_conn *c, bool is_http11) {
                 http_conn_cut(c);
                 return;
         }
-        c->mark_at_ms = now;
         http_hub_move(c, HTTP_CONN_ACTIVE);
+        c->mark_at_ms = now;
+        c->drain_at_ms = 0;
+        c->sent_bytes = c->mark_bytes = 0;
         if (h->draining)
                 http_conn_drain(c);
         http_conn_flush_later(c);
@@ -369,7 +390,7 @@ static void conn_read(struct http_conn *c) {
                 size_t n = receive(c);
                 if (n > 0)
                         bytes_take(c, h->in, n);
-                if (c->fd < 0)
+                if (c->io.fd < 0)
                         return;
                 is_more = n > 0 && !c->is_failed && !c->is_broken && !c->is_eof &&
                           (c->tls ? tls_has_pending(c->tls) : n == sizeof h->in);
@@ -392,35 +413,18 @@ void http_conn_read_again(struct http_conn *c) {
                 conn_read(c);
 }
 
-static void handshake(struct http_conn *c) {
-        struct http_counters *n = &c->hub->counters;
-        int r = tls_handshake(c->tls);
-        switch (r) {
-        case TLS_DONE:
-                metrics_add(tls_is_resumed(c->tls) ? &n->handshakes_resumed : &n->handshakes_full,
-                            1);
-                session_start(c, tls_alpn(c->tls) != TLS_ALPN_H2);
-                if (c->session && tls_has_pending(c->tls))
-                        conn_read(c);
-                return;
-        case TLS_WANT_READ:
-                loop_io_want(&c->io, LOOP_READ);
-                return;
-        case TLS_WANT_WRITE:
-                loop_io_want(&c->io, LOOP_WRITE);
-                return;
-        default:
-                metrics_add(&n->handshakes_failed, 1);
-                http_conn_cut(c);
-        }
+void http_conn_greet(struct http_conn *c) {
+        session_start(c, tls_alpn(c->tls) != TLS_ALPN_H2);
+        if (c->session && tls_has_pending(c->tls))
+                conn_read(c);
 }
 
 static void on_ready(struct loop_io *io, unsigned events) {
         struct http_conn *c = NET_CONTAINER_OF(io, struct http_conn, io);
-        switch (c->state) {
+        switch ((enum http_conn_state)c->state) {
         case HTTP_CONN_HANDSHAKING:
                 if (c->tls)
-                        handshake(c);
+                        http_handshake_ready(c);
                 else
                         conn_read(c);
                 return;
@@ -439,31 +443,32 @@ static void on_ready(struct loop_io *io, unsigned events) {
         }
 }
 
-void http_conn_open(struct http_hub *h, int fd, const struct sockaddr_storage *peer) {
+static void open_under_tls(struct http_conn *c) {
+        if (!http_handshake_join(c))
+                http_conn_cut(c);
+}
+
+void http_conn_open(struct http_hub *h, int fd, const union net_address *peer) {
         struct http_conn *c = NULL;
         if (h->n_conns < h->conf.limits.connections)
                 c = pool_take_zero(h->pool, sizeof *c);
-        if (c && h->tls && !(c->tls = tls_accept_new(h->tls, fd))) {
-                pool_give(h->pool, c);
-                c = NULL;
-        }
         if (!c) {
                 metrics_add(&h->counters.connections_refused, 1);
                 (void)close(fd);
                 return;
         }
         c->hub = h;
-        c->fd = fd;
         c->peer = *peer;
         c->state = HTTP_CONN_STATES;
-        buf_init(&c->pending, 2 * HTTP_RECORD_BYTES);
         metrics_add(&h->counters.connections_total, 1);
         loop_io_init(h->loop, &c->io, fd, on_ready);
-        loop_io_want(&c->io, LOOP_READ);
         http_hub_move(c, HTTP_CONN_HANDSHAKING);
-        if (c->tls)
-                handshake(c); /* its first flight is mostly there already */
-        else if (!h->conf.http11)
+        if (h->tls) {
+                open_under_tls(c);
+                return;
+        }
+        loop_io_want(&c->io, LOOP_READ);
+        if (!h->conf.http11)
                 session_start(c, false);
 }
 
@@ -475,7 +480,7 @@ static void timed_out(struct http_conn *c) {
 }
 
 static bool output_is_stalled(struct http_conn *c, int64_t now_ms) {
-        size_t queued = buf_len(&c->pending) + http_session_queued(c->session);
+        size_t queued = pending_bytes(c) + http_session_queued(c->session);
         if (queued == 0 || c->sent_bytes - c->mark_bytes >= PROGRESS_BYTES) {
                 c->mark_at_ms = now_ms;
                 c->mark_bytes = c->sent_bytes;

@@ -22,36 +22,49 @@
 
 struct http_conn {
         struct http_hub *hub;
-        struct http_conn *prev, *next;
+        struct http_conn *prev, *next; /* of its state */
         struct http_conn *next_again;
-        enum http_conn_state state;
-        int fd;
-        struct loop_io io;
-        struct loop_defer turn_end;
+        struct http_conn *next_flush, **flush_link; /* NULL: not on the hub's `flush` */
+        struct loop_io io;                          /* its descriptor; -1: closed */
         struct tls *tls;
         struct http_session *session; /* NULL while handshaking, lingering */
-        struct buf pending;           /* pulled, but the socket took no more */
-        int64_t since_ms;             /* of the state; IDLE: of the last request */
-        int64_t mark_at_ms;           /* output was seen to move, or to be none */
-        int64_t drain_at_ms;          /* the notice was given; 0 not */
-        uint64_t sent_bytes;
-        uint64_t mark_bytes; /* sent_bytes then */
+        char *pending;                /* pulled, but the socket took no more; NULL: nothing */
+        uint32_t pending_at, pending_len;
+        int64_t since_ms; /* of the state; IDLE: of the last request */
+        union {
+                struct http_shake shake;     /* HANDSHAKING under TLS */
+                struct {                     /* from then on */
+                        int64_t mark_at_ms;  /* output was seen to move, or to be none */
+                        int64_t drain_at_ms; /* the notice was given; 0 not */
+                        uint64_t sent_bytes;
+                        uint64_t mark_bytes; /* sent_bytes then */
+                };
+        };
+        union net_address peer;
         uint32_t requests;
         uint32_t lingered_bytes;
-        bool is_eof;     /* the peer sends no more */
-        bool is_failed;  /* the session or the socket is beyond use */
-        bool is_broken;  /* the socket is: nothing can be sent */
-        bool wants_more; /* the write loop stopped for others' sake */
-        bool is_again;   /* on the hub's `again` */
-        bool is_used;    /* a request since the last settling */
-        bool drain_final;
+        uint8_t state;       /* enum http_conn_state */
+        uint8_t place;       /* enum http_shake_place */
+        bool is_struck : 1;  /* its handshake was held against its network */
+        bool is_eof : 1;     /* the peer sends no more */
+        bool is_failed : 1;  /* the session or the socket is beyond use */
+        bool is_broken : 1;  /* the socket is: nothing can be sent */
+        bool wants_more : 1; /* the write loop stopped for others' sake */
+        bool is_again : 1;   /* on the hub's `again` */
+        bool is_used : 1;    /* a request since the last settling */
+        bool drain_final : 1;
         uint8_t n_first;
         char first[4]; /* plain text: bytes before the protocol was clear */
-        struct sockaddr_storage peer;
 };
 
+/* Half of what one connection may cost of ours, beside OpenSSL and HPACK; its
+ * session has the other. */
+_Static_assert(sizeof(struct http_conn) <= 256, "a connection is small");
+
 /* Takes the descriptor over, also when there is no memory for it. */
-void http_conn_open(struct http_hub *h, int fd, const struct sockaddr_storage *peer);
+void http_conn_open(struct http_hub *h, int fd, const union net_address *peer);
+/* The handshake is over: begins the session. */
+void http_conn_greet(struct http_conn *c);
 /* Looks at the limits of an open connection; may end it. */
 void http_conn_check(struct http_conn *c, int64_t now_ms);
 /* Orderly: what is queued leaves, then the socket closes. */
@@ -65,5 +78,7 @@ void http_conn_free(struct http_conn *c);
 
 /* Output will be pulled and sent at the end of the turn. */
 void http_conn_flush_later(struct http_conn *c);
+/* Now; a part of http_hub_flush(). */
+void http_conn_flush(struct http_conn *c);
 
 #endif

@@ -59,9 +59,11 @@ void http_hub_move(struct http_conn *c, enum http_conn_state state) {
                 assert(c->state != HTTP_CONN_LINGERING || state == HTTP_CONN_LINGERING);
                 list_leave(&h->lists[c->state], c);
         }
+        if (was_handshaking)
+                http_handshake_leave(c);
         h->n_handshaking -= was_handshaking;
         h->n_handshaking += state == HTTP_CONN_HANDSHAKING;
-        c->state = state;
+        c->state = (uint8_t)state;
         c->since_ms = loop_now_ms(h->loop);
         list_join(&h->lists[state], c);
         if (was_handshaking && state != HTTP_CONN_HANDSHAKING && h->on_room)
@@ -94,6 +96,8 @@ void http_hub_retire(struct http_conn *c) {
                 again_leave(c);
         list_leave(&h->lists[c->state], c);
         bool was_handshaking = c->state == HTTP_CONN_HANDSHAKING;
+        if (was_handshaking)
+                http_handshake_leave(c);
         h->n_handshaking -= was_handshaking;
         metrics_set(&h->counters.connections_open, --h->n_conns);
         c->next = h->retired;
@@ -101,6 +105,42 @@ void http_hub_retire(struct http_conn *c) {
         loop_defer(h->loop, &h->free_retired, on_free_retired);
         if (h->on_room)
                 h->on_room(h);
+}
+
+/* ---- output ---- */
+
+void http_hub_flush_cancel(struct http_conn *c) {
+        if (!c->flush_link)
+                return;
+        *c->flush_link = c->next_flush;
+        if (c->next_flush)
+                c->next_flush->flush_link = c->flush_link;
+        else
+                c->hub->flush_end = c->flush_link;
+        c->flush_link = NULL;
+}
+
+void http_hub_flush(struct http_hub *h) {
+        while (h->flush) {
+                struct http_conn *c = h->flush;
+                http_hub_flush_cancel(c);
+                http_conn_flush(c);
+        }
+}
+
+static void on_run_flush(struct loop_defer *d) {
+        http_hub_flush(NET_CONTAINER_OF(d, struct http_hub, run_flush));
+}
+
+void http_hub_flush_later(struct http_conn *c) {
+        struct http_hub *h = c->hub;
+        if (c->flush_link)
+                return;
+        c->next_flush = NULL;
+        c->flush_link = h->flush_end;
+        *h->flush_end = c;
+        h->flush_end = &c->next_flush;
+        loop_defer(h->loop, &h->run_flush, on_run_flush);
 }
 
 /* ---- reading on ---- */
@@ -139,12 +179,6 @@ static void sweep_aged(struct http_hub *h, enum http_conn_state state, int64_t b
         }
 }
 
-static void handshake_late(struct http_conn *c) {
-        metrics_add(&c->hub->counters.handshakes_failed, 1);
-        metrics_add(&c->hub->counters.closed_timeouts, 1);
-        http_conn_cut(c);
-}
-
 static void drain_all(struct http_hub *h, enum http_conn_state state) {
         for (struct http_conn *c = h->lists[state].first; c;) {
                 struct http_conn *next = c->next;
@@ -176,7 +210,8 @@ static bool was_away(struct http_hub *h, int64_t now_ms) {
 
 static void limits_check(struct http_hub *h, int64_t now) {
         const struct http_server_limits *lim = &h->conf.limits;
-        sweep_aged(h, HTTP_CONN_HANDSHAKING, now - lim->handshake_ms, handshake_late);
+        http_handshakes_judge(h, now);
+        sweep_aged(h, HTTP_CONN_HANDSHAKING, now - lim->handshake_ms, http_handshake_late);
         sweep_aged(h, HTTP_CONN_LINGERING, now - LINGER_MS, http_conn_cut);
         if (h->draining)
                 drain_all(h, HTTP_CONN_IDLE);
@@ -263,6 +298,7 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         h->tls = conf->tls;
         if (h->tls)
                 tls_context_take(h->tls);
+        h->flush_end = &h->flush;
         h->pool = pool_new();
         h->coder = h2_coder_new(h->pool);
         h->repeats = h2_repeats_new(h->pool, lim->repeated_heads, &h->counters.repeats_evicted);
@@ -285,6 +321,9 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         loop_timer_init(l, &h->read_again, on_read_again);
         /* A peer that is gone must not end the program. */
         (void)signal(SIGPIPE, SIG_IGN);
+        int r = http_handshakes_init(h);
+        if (r != 0)
+                return r;
         return h->pool && h->coder && h->repeats && refusals_make(h) ? 0 : -ENOMEM;
 }
 
@@ -295,6 +334,8 @@ void http_hub_fini(struct http_hub *h) {
                 while (h->lists[i].first)
                         http_conn_cut(h->lists[i].first);
         }
+        http_handshakes_fini(h);
+        loop_defer_cancel(h->loop, &h->run_flush);
         loop_defer_cancel(h->loop, &h->free_retired);
         on_free_retired(&h->free_retired);
         loop_timer_cancel(&h->sweep);

@@ -9,6 +9,7 @@
 #ifndef NET_HTTP_HUB_H
 #define NET_HTTP_HUB_H
 
+#include "net/http_handshake.h"
 #include "net/http_server.h"
 #include "net/http_session.h"
 #include "net/metrics.h"
@@ -25,7 +26,9 @@ enum http_conn_state {
 
 struct http_counters {
         struct metrics_counter connections_open, connections_total, connections_refused;
+        struct metrics_counter refused_network, refused_overload;
         struct metrics_counter handshakes_full, handshakes_resumed, handshakes_failed;
+        struct metrics_counter networks_closed, networks_unknown;
         struct metrics_counter exchanges_open, requests_total;
         struct metrics_counter closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         struct metrics_counter header_limit_hits, queue_limit_hits, accept_errors;
@@ -59,8 +62,10 @@ struct http_hub {
         struct http_counters counters;
         struct http_conn_list lists[HTTP_CONN_STATES];
         uint64_t n_conns, n_handshaking, exchanges_open;
-        struct http_conn *retired; /* freed at the end of the turn */
-        struct http_conn *again;   /* have read-ahead bytes no event will tell of */
+        struct http_conn *retired;            /* freed at the end of the turn */
+        struct http_conn *again;              /* have read-ahead bytes no event will tell of */
+        struct http_conn *flush, **flush_end; /* have output, for the end of the turn */
+        struct loop_defer run_flush;
         struct loop_defer free_retired;
         struct loop_timer sweep;
         struct loop_timer read_again;
@@ -69,6 +74,7 @@ struct http_hub {
         int64_t trimmed_at_ms; /* memory was looked at */
         uint64_t most_conns;   /* since memory went back to the system */
         int64_t used_at_ms;    /* there was a connection */
+        struct http_handshakes handshakes;
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;
         bool is_lenient;                      /* the last sweep judged nobody */
@@ -88,6 +94,11 @@ void http_hub_drain(struct http_hub *h);
 void http_hub_move(struct http_conn *c, enum http_conn_state state);
 /* Off every list; freed at the end of the turn. */
 void http_hub_retire(struct http_conn *c);
+/* The connection is flushed at the end of the turn, or before it ends. */
+void http_hub_flush_later(struct http_conn *c);
+void http_hub_flush_cancel(struct http_conn *c);
+/* Flushes all who are due. */
+void http_hub_flush(struct http_hub *h);
 /* The connection's read goes on in the next turn without an event. */
 void http_hub_read_again(struct http_conn *c);
 

@@ -12,15 +12,10 @@
 
 #define BACKLOG 4096
 #define REST_MS 100
+#define SHEDS_PER_TURN 256
 #define USER_TIMEOUT_MS 20000
 /* A client that sends nothing is not even accepted for so long. */
 #define DEFER_S 2
-
-union address {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-};
 
 static int port_parse(const char *text, uint16_t *port) {
         char *end;
@@ -31,7 +26,7 @@ static int port_parse(const char *text, uint16_t *port) {
         return 0;
 }
 
-static int address_parse(const char *text, union address *a, socklen_t *len) {
+static int address_parse(const char *text, union net_address *a, socklen_t *len) {
         char host[INET6_ADDRSTRLEN + 1];
         uint16_t port;
         const char *colon = strrchr(text, ':');
@@ -97,38 +92,71 @@ static void accept_failed(struct http_listener *li, int error) {
         rest(li);
 }
 
-static bool has_room(const struct http_hub *h) {
-        return h->n_handshaking < h->conf.limits.handshakes;
+/* The next one in the queue, or < 0. */
+static int take_next(struct http_listener *li, union net_address *peer) {
+        socklen_t len = sizeof *peer;
+        *peer = (union net_address){.v6 = {0}};
+        return accept4(li->fd, &peer->any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/* True while there may be more in the queue. */
+static bool accept_one(struct http_listener *li) {
+        union net_address peer;
+        int fd = take_next(li, &peer);
+        if (fd >= 0) {
+                http_conn_open(li->hub, fd, &peer);
+                return true;
+        }
+        li->behind_since_ms = 0;
+        accept_failed(li, errno);
+        return false;
+}
+
+/* Closing with bytes unread resets the connection: its client knows at once. */
+static void shed_all(struct http_listener *li) {
+        for (int i = 0; i < SHEDS_PER_TURN; i++) {
+                union net_address peer;
+                int fd = take_next(li, &peer);
+                if (fd < 0) {
+                        li->behind_since_ms = 0;
+                        accept_failed(li, errno);
+                        return;
+                }
+                (void)close(fd);
+                metrics_add(&li->hub->counters.refused_overload, 1);
+        }
+}
+
+/* Some are left in the queue. */
+static void fall_behind(struct http_listener *li) {
+        int64_t now_ms = loop_now_ms(li->hub->loop);
+        int64_t wait_ms = li->hub->conf.limits.accept_wait_ms;
+        if (li->behind_since_ms == 0)
+                li->behind_since_ms = now_ms;
+        else if (wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms)
+                shed_all(li);
 }
 
 static void on_accept(struct loop_io *io, unsigned events) {
         struct http_listener *li = NET_CONTAINER_OF(io, struct http_listener, io);
         struct http_hub *h = li->hub;
         (void)events;
-        for (uint32_t i = 0; i < h->conf.limits.accepts_per_turn; i++) {
-                struct sockaddr_storage peer;
-                socklen_t len = sizeof peer;
-                if (!has_room(h)) {
+        for (uint32_t room = http_handshakes_room(h); room > 0; room--) {
+                if (!http_handshakes_may_accept(h)) {
+                        li->behind_since_ms = 0;
                         loop_io_want(&li->io, 0);
                         return;
                 }
-                memset(&peer, 0, sizeof peer);
-                int fd = accept4(li->fd, (struct sockaddr *)&peer, &len,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
-                if (fd < 0) {
-                        accept_failed(li, errno);
+                if (!accept_one(li))
                         return;
-                }
-                http_conn_open(h, fd, &peer);
         }
+        fall_behind(li);
 }
 
 void http_listener_finish(struct http_listener *li) {
         for (int i = 0; i < BACKLOG && li->fd >= 0; i++) {
-                struct sockaddr_storage peer = {0};
-                socklen_t len = sizeof peer;
-                int fd = accept4(li->fd, (struct sockaddr *)&peer, &len,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+                union net_address peer;
+                int fd = take_next(li, &peer);
                 if (fd < 0)
                         break;
                 http_conn_open(li->hub, fd, &peer);
@@ -138,7 +166,7 @@ void http_listener_finish(struct http_listener *li) {
 
 void http_listener_wake(struct http_listener *li) {
         if (li->fd >= 0 && li->io.wanted == 0 && !loop_timer_is_started(&li->rest) &&
-            has_room(li->hub))
+            http_handshakes_may_accept(li->hub))
                 loop_io_want(&li->io, LOOP_READ);
 }
 
@@ -159,12 +187,12 @@ static void options_set(int fd, bool reuse_port) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof defer);
 }
 
-static int socket_open(const union address *a, socklen_t len, bool reuse_port, uint16_t *port) {
+static int socket_open(const union net_address *a, socklen_t len, bool reuse_port, uint16_t *port) {
         int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (fd < 0)
                 return -errno;
         options_set(fd, reuse_port);
-        union address got = {.any = {0}};
+        union net_address got = {.v6 = {0}};
         socklen_t got_len = sizeof got;
         if (bind(fd, &a->any, len) != 0 || listen(fd, BACKLOG) != 0 ||
             getsockname(fd, &got.any, &got_len) != 0) {
@@ -178,7 +206,7 @@ static int socket_open(const union address *a, socklen_t len, bool reuse_port, u
 
 int http_listener_open(struct http_listener *li, struct http_hub *h, const char *address,
                        bool reuse_port) {
-        union address a;
+        union net_address a;
         socklen_t len;
         li->fd = -1;
         int r = address_parse(address, &a, &len);

@@ -1,7 +1,10 @@
 /* net/http_listener.h - a listening socket that feeds a hub.
  *
- * It accepts in batches, pauses while too many handshakes are under way, and
- * sheds connections one by one when the process is out of descriptors.
+ * It accepts in batches no larger than what handshakes can be begun in a turn,
+ * pauses while too many of them are under way, and sheds connections one by
+ * one when the process is out of descriptors. When clients come faster than
+ * that for longer than one may wait, all who are queued are closed: those who
+ * come next are served at once, and the others know.
  *
  * Ownership  a value to embed; it must not move while open.
  * Context    the loop's thread.
@@ -14,9 +17,10 @@
 struct http_listener {
         struct http_hub *hub;
         struct loop_io io;
-        struct loop_timer rest; /* started: off for a moment */
-        int fd;                 /* -1: closed */
-        int spare_fd;           /* given up to accept and close one more */
+        struct loop_timer rest;  /* started: off for a moment */
+        int fd;                  /* -1: closed */
+        int spare_fd;            /* given up to accept and close one more */
+        int64_t behind_since_ms; /* not all who wait could be taken; 0: they were */
         uint16_t port;
 };
 

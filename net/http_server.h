@@ -18,8 +18,7 @@
 #ifndef NET_HTTP_SERVER_H
 #define NET_HTTP_SERVER_H
 
-#include <sys/socket.h>
-
+#include "net/address.h"
 #include "net/http.h"
 #include "net/http_page.h"
 #include "net/loop.h"
@@ -29,9 +28,10 @@ struct http_server;
 struct http_exchange;
 
 struct http_server_limits {
-        uint32_t connections; /* open at once; further ones are closed */
-        uint32_t handshakes;  /* in progress at once; then accept pauses */
-        uint32_t accepts_per_turn;
+        uint32_t connections;                /* open at once; further ones are closed */
+        uint32_t handshakes;                 /* in progress at once; then accept pauses */
+        uint32_t handshakes_per_turn;        /* accepts, and steps of handshakes */
+        uint32_t network_strikes;            /* that close a network; 0: none is ever */
         uint32_t streams;                    /* concurrent, a connection; <= 100 */
         uint32_t requests_per_connection;    /* then a graceful GOAWAY */
         uint32_t repeated_heads;             /* kept for those who ask again, all together */
@@ -41,10 +41,13 @@ struct http_server_limits {
         uint32_t glitch_burst, glitch_per_s; /* weighted odd frames */
         uint32_t reset_burst, reset_per_s;   /* unfinished streams reset, either side */
         int64_t handshake_ms;                /* accept to Finished */
-        int64_t header_ms;                   /* first byte of a head to its end */
-        int64_t body_ms;                     /* head to the end of the body */
-        int64_t stall_ms;                    /* output without progress */
-        int64_t idle_ms;                     /* no open exchange */
+        int64_t handshake_slow_ms;           /* from then on it is a strike */
+        int64_t network_closed_ms;           /* > 0 */
+        int64_t accept_wait_ms; /* who may have waited longer is not accepted; 0: no limit */
+        int64_t header_ms;      /* first byte of a head to its end */
+        int64_t body_ms;        /* head to the end of the body */
+        int64_t stall_ms;       /* output without progress */
+        int64_t idle_ms;        /* no open exchange */
 };
 
 struct http_server_conf {
@@ -75,7 +78,7 @@ struct http_exchange_events {
 struct http_exchange {
         struct http_request request;
         struct span body; /* whole body after HTTP_BODY_DONE, else empty */
-        const struct sockaddr_storage *peer;
+        const union net_address *peer;
         bool is_tls;
         const struct http_exchange_events *events; /* the handler's; may be NULL
                                                       when it answers at once */
@@ -85,7 +88,9 @@ struct http_exchange {
 
 struct http_server_stats { /* this loop's; written by it, read by any thread */
         uint64_t connections_open, connections_total, connections_refused;
+        uint64_t refused_network, refused_overload; /* closed at once; not among the refused */
         uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
+        uint64_t networks_closed, networks_unknown;
         uint64_t exchanges_open, requests_total;
         uint64_t closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         uint64_t header_limit_hits, queue_limit_hits, accept_errors;

@@ -6,18 +6,19 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
-#include <openssl/core_names.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#define TICKET_NAME_BYTES 16
-#define TICKET_KEY_BYTES 32
+#include "net/tls_tickets.h"
+
 #define TICKET_LIFE_S 7200
+#define HELD_MAX ((size_t)65536)
 /* A peer needs one key update in 2^24 records; more than this a second is
  * somebody making us derive keys. */
 #define KEY_UPDATES_PER_S 100
@@ -29,28 +30,27 @@
 #define CIPHERS_TLS13 "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
 #define GROUPS "X25519:P-256"
 
-struct ticket_key {
-        unsigned char name[TICKET_NAME_BYTES];
-        unsigned char aes[TICKET_KEY_BYTES];
-        unsigned char mac[TICKET_KEY_BYTES];
-};
-
 struct tls_context {
         SSL_CTX *ssl_ctx;
         atomic_uint refs;
         unsigned alpn; /* enum tls_alpn or'ed */
         bool resume;
-        EVP_CIPHER *ticket_cipher;
-        pthread_mutex_t lock;         /* guards what follows */
-        struct ticket_key tickets[2]; /* the one in use, the one before */
-        SSL_SESSION *last_session;    /* client: the last ticket */
+        struct tls_tickets *tickets; /* a reference; NULL on the client's side */
+        pthread_mutex_t lock;        /* guards what follows */
+        SSL_SESSION *last_session;   /* client: the last ticket */
 };
 
 struct tls {
         SSL *ssl;
         struct tls_context *context;
-        unsigned key_updates; /* in the second `key_update_s` */
-        time_t key_update_s;
+        char *held; /* records not yet sent; NULL: none */
+        uint32_t n_held;
+        int fd;
+        uint32_t key_update_s;
+        uint16_t key_updates; /* in the second `key_update_s` */
+        bool is_server;
+        bool is_holding; /* records go to `held` */
+        bool is_at_end;  /* the peer sends no more */
 };
 
 static int fail_why(char *why, size_t why_len, const char *what, const char *name) {
@@ -62,72 +62,112 @@ static int fail_why(char *why, size_t why_len, const char *what, const char *nam
         return -EINVAL;
 }
 
-/* ---- ticket keys ---- */
+/* ---- sockets ----
+ *
+ * OpenSSL writes through a BIO of ours, which can hold a little back: what ends
+ * a handshake on our side (a ticket) leaves with the first answer, in one system
+ * call and one segment. */
 
-static void ticket_key_make(struct ticket_key *k) {
-        int ok = RAND_bytes(k->name, sizeof k->name) == 1 &&
-                 RAND_priv_bytes(k->aes, sizeof k->aes) == 1 &&
-                 RAND_priv_bytes(k->mac, sizeof k->mac) == 1;
+static BIO_METHOD *socket_method;
+static pthread_once_t socket_once = PTHREAD_ONCE_INIT;
+
+static bool is_worth_waiting(int error) {
+        return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+static bool hold(struct tls *t, const char *data, size_t len) {
+        char *more = len <= HELD_MAX - t->n_held ? realloc(t->held, t->n_held + len) : NULL;
+        if (!more)
+                return false;
+        memcpy(more + t->n_held, data, len);
+        t->held = more;
+        t->n_held += (uint32_t)len;
+        return true;
+}
+
+static void held_eat(struct tls *t, size_t n) {
+        t->n_held -= (uint32_t)n;
+        if (t->n_held > 0) {
+                memmove(t->held, t->held + n, t->n_held);
+                return;
+        }
+        free(t->held);
+        t->held = NULL;
+}
+
+/* What is held, then `data`; how much of `data` the socket took, or -errno. */
+static ssize_t send_both(struct tls *t, const char *data, size_t len) {
+        struct iovec parts[] = {{t->held, t->n_held}, {(char *)(uintptr_t)data, len}};
+        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = NET_COUNT_OF(parts)};
+        ssize_t n = t->held ? sendmsg(t->fd, &message, MSG_NOSIGNAL)
+                            : send(t->fd, data, len, MSG_NOSIGNAL);
+        if (n < 0)
+                return -errno;
+        if (!t->held)
+                return n;
+        size_t of_held = (size_t)n < t->n_held ? (size_t)n : t->n_held;
+        held_eat(t, of_held);
+        return n - (ssize_t)of_held;
+}
+
+static int on_bio_write(BIO *b, const char *data, size_t len, size_t *n) {
+        struct tls *t = BIO_get_data(b);
+        BIO_clear_retry_flags(b);
+        *n = len;
+        if (t->is_holding && hold(t, data, len))
+                return 1;
+        ssize_t r = send_both(t, data, len);
+        if (r > 0) {
+                *n = (size_t)r;
+                return 1;
+        }
+        if (r == 0 || is_worth_waiting((int)-r))
+                BIO_set_retry_write(b);
+        return 0;
+}
+
+static int on_bio_read(BIO *b, char *data, size_t size, size_t *n) {
+        struct tls *t = BIO_get_data(b);
+        BIO_clear_retry_flags(b);
+        ssize_t r = recv(t->fd, data, size, 0);
+        if (r > 0) {
+                *n = (size_t)r;
+                return 1;
+        }
+        t->is_at_end = r == 0;
+        if (r < 0 && is_worth_waiting(errno))
+                BIO_set_retry_read(b);
+        return 0;
+}
+
+static long on_bio_ctrl(BIO *b, int what, long number, void *pointer) {
+        const struct tls *t = BIO_get_data(b);
+        (void)number;
+        (void)pointer;
+        if (what == BIO_CTRL_EOF)
+                return t->is_at_end;
+        return what == BIO_CTRL_FLUSH;
+}
+
+static void socket_method_make(void) {
+        BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket of tls.c");
+        int ok = m && BIO_meth_set_write_ex(m, on_bio_write) == 1 &&
+                 BIO_meth_set_read_ex(m, on_bio_read) == 1 &&
+                 BIO_meth_set_ctrl(m, on_bio_ctrl) == 1;
         assert(ok);
         (void)ok;
+        socket_method = m;
 }
 
-void tls_context_rotate(struct tls_context *c) {
-        struct ticket_key fresh;
-        ticket_key_make(&fresh);
-        pthread_mutex_lock(&c->lock);
-        c->tickets[1] = c->tickets[0];
-        c->tickets[0] = fresh;
-        pthread_mutex_unlock(&c->lock);
-        OPENSSL_cleanse(&fresh, sizeof fresh);
-}
-
-/* The key for sealing, or the one with that name; false if there is none. */
-static bool ticket_key_find(struct tls_context *c, bool seal, const unsigned char *name,
-                            struct ticket_key *out, bool *is_old) {
-        bool found = seal;
-        size_t at = 0;
-        pthread_mutex_lock(&c->lock);
-        if (!seal) {
-                for (at = 0; at < NET_COUNT_OF(c->tickets); at++) {
-                        found = memcmp(c->tickets[at].name, name, TICKET_NAME_BYTES) == 0;
-                        if (found)
-                                break;
-                }
-        }
-        if (found)
-                *out = c->tickets[at];
-        pthread_mutex_unlock(&c->lock);
-        *is_old = at != 0;
-        return found;
-}
-
-static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                         EVP_MAC_CTX *mac, int seal) {
-        struct tls_context *c = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
-        struct ticket_key key;
-        bool is_old;
-        if (!ticket_key_find(c, seal != 0, name, &key, &is_old))
-                return 0;
-        /* 2: usable, and a fresh one is sent. In TLS 1.3 a client should use each
-         * but once (RFC 8446, C.4), so it needs one every time. */
-        int result = is_old || SSL_version(ssl) >= TLS1_3_VERSION ? 2 : 1;
-        if (seal) {
-                result = 1;
-                memcpy(name, key.name, TICKET_NAME_BYTES);
-                if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(c->ticket_cipher)) != 1)
-                        result = -1;
-        }
-        OSSL_PARAM params[] = {
-                OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, key.mac, sizeof key.mac),
-                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
-                OSSL_PARAM_construct_end(),
-        };
-        if (EVP_CipherInit_ex2(cipher, c->ticket_cipher, key.aes, iv, seal, NULL) != 1 ||
-            EVP_MAC_CTX_set_params(mac, params) != 1)
-                result = -1;
-        OPENSSL_cleanse(&key, sizeof key);
-        return result;
+static bool socket_attach(struct tls *t) {
+        (void)pthread_once(&socket_once, socket_method_make);
+        BIO *b = BIO_new(socket_method);
+        if (!b)
+                return false;
+        BIO_set_data(b, t);
+        BIO_set_init(b, 1);
+        SSL_set_bio(t->ssl, b, b);
+        return true;
 }
 
 /* ---- callbacks of the handshake ---- */
@@ -192,11 +232,12 @@ static void on_message(int is_write, int version, int type, const void *data, si
         struct tls *t = SSL_get_app_data(ssl);
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-        if (now.tv_sec != t->key_update_s) {
-                t->key_update_s = now.tv_sec;
+        if ((uint32_t)now.tv_sec != t->key_update_s) {
+                t->key_update_s = (uint32_t)now.tv_sec;
                 t->key_updates = 0;
         }
-        t->key_updates++;
+        if (t->key_updates < UINT16_MAX)
+                t->key_updates++;
 }
 
 static int on_new_session(SSL *ssl, SSL_SESSION *session) {
@@ -253,9 +294,8 @@ void tls_context_free(struct tls_context **cp) {
                 return;
         SSL_SESSION_free(c->last_session);
         SSL_CTX_free(c->ssl_ctx);
-        EVP_CIPHER_free(c->ticket_cipher);
+        tls_tickets_free(&c->tickets);
         pthread_mutex_destroy(&c->lock);
-        OPENSSL_cleanse(c->tickets, sizeof c->tickets);
         free(c);
 }
 
@@ -272,25 +312,24 @@ static int server_keys_load(SSL_CTX *ctx, const struct tls_server_conf *conf, ch
         return 0;
 }
 
-static int server_setup(struct tls_context *c) {
+static int server_setup(struct tls_context *c, const struct tls_server_conf *conf) {
         SSL_CTX *ctx = c->ssl_ctx;
         SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
         if (SSL_CTX_set_cipher_list(ctx, CIPHERS_TLS12) != 1 ||
             SSL_CTX_set_ciphersuites(ctx, CIPHERS_TLS13) != 1 ||
             SSL_CTX_set1_groups_list(ctx, GROUPS) != 1 || SSL_CTX_set_num_tickets(ctx, 1) != 1 ||
             SSL_CTX_set_max_early_data(ctx, 0) != 1 ||
-            SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"sluice", 6) != 1 ||
-            SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket_key) != 1)
+            SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"sluice", 6) != 1)
                 return -EINVAL;
-        c->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
-        if (!c->ticket_cipher)
+        if (conf->tickets)
+                tls_tickets_take(conf->tickets);
+        c->tickets = conf->tickets ? conf->tickets : tls_tickets_new();
+        if (!c->tickets || tls_tickets_attach(ctx, c->tickets) != 1)
                 return -EINVAL;
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-        SSL_CTX_set_timeout(ctx, TICKET_LIFE_S);
+        SSL_CTX_set_timeout(ctx, conf->ticket_life_s ? conf->ticket_life_s : TICKET_LIFE_S);
         SSL_CTX_set_alpn_select_cb(ctx, on_alpn_select, c);
         SSL_CTX_set_client_hello_cb(ctx, on_client_hello, c);
-        ticket_key_make(&c->tickets[0]);
-        ticket_key_make(&c->tickets[1]);
         return 0;
 }
 
@@ -301,7 +340,7 @@ int tls_server_new(const struct tls_server_conf *conf, struct tls_context **out,
         if (!c)
                 return fail_why(why, why_len, "cannot set up TLS", NULL);
         int r = server_keys_load(c->ssl_ctx, conf, why, why_len);
-        if (r == 0 && server_setup(c) != 0)
+        if (r == 0 && server_setup(c, conf) != 0)
                 r = fail_why(why, why_len, "cannot set up TLS", NULL);
         if (r != 0)
                 tls_context_free(&c);
@@ -364,6 +403,7 @@ void tls_free(struct tls **tp) {
                 SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
         SSL_free(t->ssl);
         tls_context_free(&t->context);
+        free(t->held);
         free(t);
 }
 
@@ -374,8 +414,9 @@ static struct tls *tls_new(struct tls_context *c, int fd) {
                 return NULL;
         tls_context_take(c);
         t->context = c;
+        t->fd = fd;
         t->ssl = SSL_new(c->ssl_ctx);
-        if (!t->ssl || SSL_set_fd(t->ssl, fd) != 1) {
+        if (!t->ssl || !socket_attach(t)) {
                 tls_free(&t);
                 return NULL;
         }
@@ -385,8 +426,10 @@ static struct tls *tls_new(struct tls_context *c, int fd) {
 
 struct tls *tls_accept_new(struct tls_context *c, int fd) {
         struct tls *t = tls_new(c, fd);
-        if (t)
-                SSL_set_accept_state(t->ssl);
+        if (!t)
+                return NULL;
+        t->is_server = true;
+        SSL_set_accept_state(t->ssl);
         return t;
 }
 
@@ -436,11 +479,29 @@ static int outcome_of(struct tls *t, int result) {
         }
 }
 
+int tls_flush(struct tls *t) {
+        while (t->held) {
+                ssize_t r = send_both(t, NULL, 0);
+                if (r < 0)
+                        return is_worth_waiting((int)-r) ? TLS_WANT_WRITE : (int)r;
+        }
+        return TLS_DONE;
+}
+
 int tls_handshake(struct tls *t) {
+        int flushed = tls_flush(t);
+        if (flushed != TLS_DONE)
+                return flushed;
         ERR_clear_error();
         errno = 0;
+        t->is_holding = t->is_server;
         int r = SSL_do_handshake(t->ssl);
-        return r == 1 ? TLS_DONE : outcome_of(t, r);
+        t->is_holding = false;
+        if (r == 1)
+                return TLS_DONE;
+        int outcome = outcome_of(t, r);
+        flushed = tls_flush(t); /* the peer waits for it, or for the alert */
+        return outcome == TLS_WANT_READ && flushed != TLS_DONE ? flushed : outcome;
 }
 
 unsigned tls_alpn(const struct tls *t) {

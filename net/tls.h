@@ -20,6 +20,7 @@
 #include "net/base.h"
 
 struct tls_context;
+struct tls_tickets; /* the keys of session tickets; net/tls_tickets.h */
 struct tls;
 
 enum tls_alpn {
@@ -39,6 +40,8 @@ struct tls_server_conf {
         const char *certificate_file; /* PEM chain */
         const char *key_file;         /* PEM */
         unsigned alpn;                /* enum tls_alpn or'ed, server's preference h2 */
+        struct tls_tickets *tickets;  /* shared with other contexts; NULL: its own */
+        uint32_t ticket_life_s;       /* 0: two hours */
 };
 
 struct tls_client_conf {
@@ -54,8 +57,13 @@ NET_MUST int tls_client_new(const struct tls_client_conf *conf, struct tls_conte
                             size_t why_len);
 void tls_context_take(struct tls_context *c);
 void tls_context_free(struct tls_context **c);
-/* Replaces the ticket keys by fresh ones, keeping the last for decryption. */
-void tls_context_rotate(struct tls_context *c);
+
+/* NULL without memory. */
+struct tls_tickets *tls_tickets_new(void);
+void tls_tickets_take(struct tls_tickets *t);
+void tls_tickets_free(struct tls_tickets **t);
+/* Seals with a fresh key from now on; the one before still opens. */
+void tls_tickets_rotate(struct tls_tickets *t);
 
 /* A server side connection on `fd`. NULL when out of memory. */
 struct tls *tls_accept_new(struct tls_context *c, int fd);
@@ -63,7 +71,11 @@ struct tls *tls_accept_new(struct tls_context *c, int fd);
 struct tls *tls_connect_new(struct tls_context *c, int fd, const char *server_name);
 void tls_free(struct tls **t);
 
+/* A server's last words of a handshake (its ticket) are held back for the first
+ * tls_write or tls_flush after it, so that they leave together. */
 NET_MUST int tls_handshake(struct tls *t);
+/* Sends what is held back, if anything is. */
+NET_MUST int tls_flush(struct tls *t);
 /* 0 until the handshake is done, then the protocol agreed on. */
 unsigned tls_alpn(const struct tls *t);
 bool tls_is_resumed(const struct tls *t);

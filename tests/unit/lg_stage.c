@@ -73,7 +73,7 @@ static void open_server(struct stage *s) {
                         {
                                 .connections = 100,
                                 .handshakes = 100,
-                                .accepts_per_turn = 50,
+                                .handshakes_per_turn = 50,
                                 .streams = 100,
                                 .requests_per_connection = 1000,
                                 .header_fields = 100,

@@ -142,7 +142,7 @@ void world_init(struct world *w) {
                 .keep_unknown = true,
                 .limits = {.connections = 1000,
                            .handshakes = 100,
-                           .accepts_per_turn = 50,
+                           .handshakes_per_turn = 50,
                            .streams = 100,
                            .requests_per_connection = 100000,
                            .header_fields = 100,
@@ -200,17 +200,24 @@ void world_wait(const atomic_uint *counter, unsigned value) {
 
 /* ---- clients ---- */
 
-int client_open(const struct world *w) {
+int client_open_from(const struct world *w, const char *address) {
         struct sockaddr_in to = {.sin_family = AF_INET,
                                  .sin_port = htons(w->port),
                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        struct sockaddr_in from = {.sin_family = AF_INET};
         struct timeval patience = {.tv_sec = 10};
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_true(fd >= 0);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+        assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
         assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
         return fd;
+}
+
+int client_open(const struct world *w) {
+        return client_open_from(w, "127.0.0.1");
 }
 
 void client_send(int fd, const void *data, size_t n) {

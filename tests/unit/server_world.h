@@ -39,6 +39,8 @@ void world_wait(const atomic_uint *counter, unsigned value);
 
 /* A connected socket whose reads give up after 10 s. */
 int client_open(const struct world *w);
+/* The same from an address of its own, 127.x.x.x. */
+int client_open_from(const struct world *w, const char *address);
 void client_send(int fd, const void *data, size_t n);
 void client_say(int fd, const char *text);
 /* Reads until `enough` is in what came (or to the end, with NULL); what came

@@ -5,21 +5,18 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 
 #include "gateway/address.h"
 
-static struct sockaddr_storage peer_of(const char *text) {
-        struct sockaddr_storage s = {0};
-        struct sockaddr_in in = {.sin_family = AF_INET};
-        struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
-        if (inet_pton(AF_INET, text, &in.sin_addr) == 1) {
-                memcpy(&s, &in, sizeof in);
+static union net_address peer_of(const char *text) {
+        union net_address a = {.v6 = {0}};
+        if (inet_pton(AF_INET, text, &a.v4.sin_addr) == 1) {
+                a.v4.sin_family = AF_INET;
         } else {
-                assert_int_equal(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
-                memcpy(&s, &in6, sizeof in6);
+                assert_int_equal(inet_pton(AF_INET6, text, &a.v6.sin6_addr), 1);
+                a.v6.sin6_family = AF_INET6;
         }
-        return s;
+        return a;
 }
 
 static struct conf_network networks[] = {
@@ -52,7 +49,7 @@ static void test_forwarded_for_is_read_from_the_right_past_trusted_proxies(void 
         };
         (void)state;
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
-                struct sockaddr_storage peer = peer_of(rows[i].peer);
+                union net_address peer = peer_of(rows[i].peer);
                 struct http_header headers[] = {
                         {SPAN("x-forwarded-for"), span_of(rows[i].first),
                          HTTP_FIELD_X_FORWARDED_FOR},

@@ -93,7 +93,7 @@ static void make_server(bool with_tls) {
                 .on_request = on_request,
                 .limits = {.connections = 100,
                            .handshakes = 100,
-                           .accepts_per_turn = 50,
+                           .handshakes_per_turn = 50,
                            .streams = 100,
                            .requests_per_connection = 3000,
                            .header_fields = 100,

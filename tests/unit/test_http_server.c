@@ -480,7 +480,9 @@ static struct tls_context *client_tls;
 static int tls_setup(void **state) {
         char why[256];
         test_certs_make(&certs);
-        struct tls_server_conf sc = {certs.certificate, certs.key, TLS_ALPN_H2 | TLS_ALPN_HTTP11};
+        struct tls_server_conf sc = {.certificate_file = certs.certificate,
+                                     .key_file = certs.key,
+                                     .alpn = TLS_ALPN_H2 | TLS_ALPN_HTTP11};
         struct tls_client_conf cc = {certs.certificate, TLS_ALPN_HTTP11, false};
         assert_int_equal(tls_server_new(&sc, &server_tls, why, sizeof why), 0);
         assert_int_equal(tls_client_new(&cc, &client_tls, why, sizeof why), 0);

@@ -38,12 +38,19 @@ static int group_teardown(void **state) {
         return 0;
 }
 
-static struct tls_context *server_new(unsigned alpn) {
-        struct tls_server_conf conf = {certs.certificate, certs.key, alpn};
+static struct tls_context *server_with(unsigned alpn, struct tls_tickets *tickets) {
+        struct tls_server_conf conf = {.certificate_file = certs.certificate,
+                                       .key_file = certs.key,
+                                       .alpn = alpn,
+                                       .tickets = tickets};
         struct tls_context *c;
         char why[256] = "";
         assert_int_equal(tls_server_new(&conf, &c, why, sizeof why), 0);
         return c;
+}
+
+static struct tls_context *server_new(unsigned alpn) {
+        return server_with(alpn, NULL);
 }
 
 static struct tls_context *client_new(unsigned alpn, bool check, bool resume) {
@@ -205,19 +212,21 @@ static void test_no_alpn_is_http11_where_that_is_offered(void **state) {
 static void ticket_take(struct pair *p) {
         char got[8];
         size_t n;
+        assert_int_equal(tls_flush(p->server), TLS_DONE);
         assert_int_equal(tls_read(p->client, got, sizeof got, &n), TLS_WANT_READ);
 }
 
 static void test_tickets_resume_until_two_rotations(void **state) {
         (void)state;
-        struct tls_context *s = server_new(TLS_ALPN_H2);
+        struct tls_tickets *tickets = tls_tickets_new();
+        struct tls_context *s = server_with(TLS_ALPN_H2, tickets);
         struct tls_context *c = client_new(TLS_ALPN_H2, true, true);
         struct pair p;
         pair_open(&p, s, c, "localhost");
         assert_false(tls_is_resumed(p.server));
         ticket_take(&p);
         pair_close(&p);
-        tls_context_rotate(s);
+        tls_tickets_rotate(tickets);
         pair_open(&p, s, c, "localhost");
         assert_int_equal(p.client_outcome, TLS_DONE);
         assert_true(tls_is_resumed(p.server));
@@ -230,11 +239,61 @@ static void test_tickets_resume_until_two_rotations(void **state) {
                 ticket_take(&p);
                 pair_close(&p);
         }
-        tls_context_rotate(s);
-        tls_context_rotate(s);
+        tls_tickets_rotate(tickets);
+        tls_tickets_rotate(tickets);
         pair_open(&p, s, c, "localhost");
         assert_int_equal(p.client_outcome, TLS_DONE);
         assert_false(tls_is_resumed(p.server));
+        pair_close(&p);
+        tls_context_free(&s);
+        tls_context_free(&c);
+        tls_tickets_free(&tickets);
+}
+
+static void test_tickets_are_good_in_every_context_of_their_keys(void **state) {
+        (void)state;
+        struct tls_tickets *tickets = tls_tickets_new();
+        struct tls_context *c = client_new(TLS_ALPN_H2, true, true);
+        struct pair p;
+        for (int i = 0; i < 20; i++) { /* as after a reload, twenty times */
+                struct tls_context *s = server_with(TLS_ALPN_H2, tickets);
+                pair_open(&p, s, c, "localhost");
+                assert_int_equal(p.client_outcome, TLS_DONE);
+                assert_int_equal(tls_is_resumed(p.server), i > 0);
+                ticket_take(&p);
+                pair_close(&p);
+                tls_context_free(&s);
+        }
+        struct tls_context *stranger = server_new(TLS_ALPN_H2);
+        pair_open(&p, stranger, c, "localhost");
+        assert_int_equal(p.client_outcome, TLS_DONE);
+        assert_false(tls_is_resumed(p.server));
+        pair_close(&p);
+        tls_context_free(&stranger);
+        tls_context_free(&c);
+        tls_tickets_free(&tickets);
+}
+
+static void test_the_ticket_leaves_with_the_first_words(void **state) {
+        (void)state;
+        struct tls_context *s = server_new(TLS_ALPN_H2);
+        struct tls_context *c = client_new(TLS_ALPN_H2, false, false);
+        struct pair p;
+        char raw[4096];
+        size_t n;
+        pair_open(&p, s, c, NULL);
+        assert_int_equal(recv(p.fds[1], raw, sizeof raw, 0), -1); /* nothing yet */
+        assert_int_equal(tls_write(p.server, "first", 5, &n), TLS_DONE);
+        ssize_t all = recv(p.fds[1], raw, sizeof raw, MSG_PEEK);
+        assert_int_equal(tls_read(p.client, raw, sizeof raw, &n), TLS_DONE);
+        assert_int_equal(n, 5);
+        pair_close(&p);
+        pair_open(&p, s, c, NULL);
+        assert_int_equal(tls_flush(p.server), TLS_DONE);
+        ssize_t ticket = recv(p.fds[1], raw, sizeof raw, MSG_PEEK);
+        assert_true(ticket > 100 && all > ticket);
+        assert_int_equal(tls_flush(p.server), TLS_DONE); /* once is enough */
+        assert_int_equal(recv(p.fds[1], raw, sizeof raw, MSG_PEEK), ticket);
         pair_close(&p);
         tls_context_free(&s);
         tls_context_free(&c);
@@ -252,7 +311,9 @@ static void test_bad_files_are_refused_in_one_line(void **state) {
                 {certs.certificate, certs.certificate, certs.certificate},
         };
         for (size_t i = 0; i < NET_COUNT_OF(rows); i++) {
-                struct tls_server_conf conf = {rows[i].certificate, rows[i].key, TLS_ALPN_H2};
+                struct tls_server_conf conf = {.certificate_file = rows[i].certificate,
+                                               .key_file = rows[i].key,
+                                               .alpn = TLS_ALPN_H2};
                 struct tls_context *c;
                 char why[256] = "";
                 assert_int_equal(tls_server_new(&conf, &c, why, sizeof why), -EINVAL);
@@ -323,6 +384,8 @@ int main(void) {
                 cmocka_unit_test(test_alpn_is_required),
                 cmocka_unit_test(test_no_alpn_is_http11_where_that_is_offered),
                 cmocka_unit_test(test_tickets_resume_until_two_rotations),
+                cmocka_unit_test(test_tickets_are_good_in_every_context_of_their_keys),
+                cmocka_unit_test(test_the_ticket_leaves_with_the_first_words),
                 cmocka_unit_test(test_bad_files_are_refused_in_one_line),
                 cmocka_unit_test(test_a_flood_of_key_updates_is_abuse),
                 cmocka_unit_test(test_foreign_bytes_are_a_protocol_failure),
