@@ -16,6 +16,8 @@
 #define QUEUED_MAX 1000 /* frames not yet put out */
 #define KEEP_SLOTS 64   /* of events and fields, between batches */
 
+static const struct h2_bucket_conf glitch_limit = {GLITCH_BURST, GLITCH_PER_S};
+
 struct record {
         enum h2_client_kind kind;
         enum h2_client_end end;
@@ -133,7 +135,7 @@ static struct span span_of_rcbuf(nghttp2_rcbuf *b) {
 static void add_glitch(struct h2_client *h, uint32_t weight) {
         if (h->glitches_paid >= weight)
                 h->glitches_paid -= weight;
-        else if (!h2_bucket_add(&h->glitches, weight, h->now_ms))
+        else if (!h2_bucket_add(&h->glitches, glitch_limit, weight, h->now_ms))
                 h->abused = true;
 }
 
@@ -362,7 +364,6 @@ struct h2_client *h2_client_new(const struct h2_client_conf *conf) {
         if (!h)
                 return NULL;
         h->conf = *conf;
-        h2_bucket_init(&h->glitches, GLITCH_BURST, GLITCH_PER_S);
         if (conf->window_bytes > (uint32_t)window)
                 window = (int32_t)conf->window_bytes;
         if (new_session(h) != 0 ||

@@ -36,7 +36,7 @@ int h2_fail(struct h2_server *h, enum h2_error code, enum http_session_why why) 
         return -EPROTO;
 }
 
-static int break_rule(struct h2_server *h, enum h2_error code) {
+int h2_break(struct h2_server *h, enum h2_error code) {
         return h2_fail(h, code, HTTP_SESSION_PROTOCOL);
 }
 
@@ -57,203 +57,6 @@ static const uint8_t *take(struct h2_server *h, struct input *in, size_t n) {
         return h->part;
 }
 
-/* ---- heads and trailers ---- */
-
-static void on_field(void *owner, struct span name, struct span value) {
-        struct h2_server *h = owner;
-        struct http_stream *st = h->block;
-        h->block_bytes += (uint32_t)(name.len + value.len + 32);
-        if (!st)
-                return; /* decoded for the table's sake */
-        struct h2_priv *p = h2_priv_of(st);
-        struct http_field_seen f = http_field_see(name, value);
-        if (h->is_trailer) {
-                if (h->block_bytes > h->base.conf->head.bytes)
-                        p->message.is_malformed = true;
-                else
-                        h2_message_trailer(&p->message, &f);
-        } else if (!st->head.over_budget) {
-                h2_message_field(&p->message, &f);
-                http_stream_field(st, &f);
-        }
-}
-
-static int block_decode(struct h2_server *h, struct span piece, bool is_last) {
-        int r = h2_decoder_run(h->decoder, piece, is_last, on_field, h);
-        if (r == -ENOMEM)
-                return h2_fail(h, H2_INTERNAL_ERROR, HTTP_SESSION_NO_MEMORY);
-        return r < 0 ? break_rule(h, H2_COMPRESSION_ERROR) : 0;
-}
-
-/* The client ended its side of the stream. */
-static void request_end(struct h2_server *h, struct http_stream *st, unsigned event) {
-        h2_message_end(&h2_priv_of(st)->message);
-        if (h2_priv_of(st)->message.is_malformed) {
-                h2_stream_reset(h, st, H2_PROTOCOL_ERROR, true);
-                return;
-        }
-        st->received_end = true;
-        if (st->sent_end)
-                h2_stream_close(h, st, H2_FATE_DONE);
-        http_stream_note(st, st->closed ? 0 : event);
-}
-
-static void head_end(struct h2_server *h, struct http_stream *st, bool end) {
-        struct h2_priv *p = h2_priv_of(st);
-        p->is_head_done = true;
-        if (st->head.over_budget) { /* its answer is 431 whatever the rest says */
-                h2_message_init(&p->message);
-                h2_glitch(h, H2_GLITCH_HEAD);
-        } else {
-                h2_message_head(&p->message, end);
-        }
-        if (p->message.is_malformed)
-                h2_stream_reset(h, st, H2_PROTOCOL_ERROR, true);
-        else if (end)
-                request_end(h, st, HTTP_STREAM_HEAD);
-        else
-                http_stream_note(st, HTTP_STREAM_HEAD);
-}
-
-static void trailer_end(struct h2_server *h, struct http_stream *st, bool end) {
-        if (end)
-                request_end(h, st, HTTP_STREAM_BODY);
-        else /* only the last block may follow a body (RFC 9113, 8.1) */
-                h2_stream_reset(h, st, H2_PROTOCOL_ERROR, true);
-}
-
-/* END_HEADERS. Whether END_STREAM was set was said by the first frame. */
-static void block_end(struct h2_server *h) {
-        struct http_stream *st = h->block;
-        bool is_trailer = h->is_trailer;
-        bool end = h->is_block_end_stream;
-        h->block = NULL;
-        h->block_id = 0;
-        h->base.head_since_ms = 0;
-        if (!st)
-                return;
-        if (is_trailer)
-                trailer_end(h, st, end);
-        else
-                head_end(h, st, end);
-}
-
-/* A stream no longer open. 0 to decode the block and forget it. */
-static int closed_headers(struct h2_server *h, int32_t id) {
-        switch (h2_fate_of(h, id)) {
-        case H2_FATE_RESET:
-                return 0;
-        case H2_FATE_NONE:
-                return break_rule(h, H2_PROTOCOL_ERROR);
-        case H2_FATE_DONE:
-        case H2_FATE_GONE:
-                break;
-        }
-        return break_rule(h, H2_STREAM_CLOSED);
-}
-
-static int stream_begin(struct h2_server *h, int32_t id) {
-        if (id % 2 == 0)
-                return break_rule(h, H2_PROTOCOL_ERROR);
-        if (h->is_ended) { /* the GOAWAY told that it would not be served */
-                h2_ids_pass(h, id);
-                h2_fate_set(h, id, H2_FATE_RESET);
-                return 0;
-        }
-        if (h->n_open >= h->base.conf->streams) {
-                /* Before its acknowledgement the client does not know the limit. */
-                if (h->base.ack_since_ms == 0)
-                        return break_rule(h, H2_PROTOCOL_ERROR);
-                h2_ids_pass(h, id);
-                h2_id_reset(h, id, H2_REFUSED_STREAM);
-                h2_glitch(h, H2_GLITCH_REFUSED);
-                return 0;
-        }
-        h->block = h2_stream_open(h, id);
-        if (!h->block)
-                h2_id_reset(h, id, H2_INTERNAL_ERROR);
-        return 0;
-}
-
-static int headers_begin(struct h2_server *h) {
-        int32_t id = h->frame.stream;
-        h->block = NULL;
-        h->block_id = id;
-        h->block_bytes = 0;
-        h->n_continuations = 0;
-        h->is_trailer = false;
-        h->is_block_end_stream = h->frame.flags & H2_FLAG_END_STREAM;
-        if (id > h->last_id)
-                return stream_begin(h, id);
-        struct http_stream *st = h2_stream_find(h, id);
-        if (!st)
-                return closed_headers(h, id);
-        if (st->received_end) {
-                h2_stream_reset(h, st, H2_STREAM_CLOSED, true);
-                return 0;
-        }
-        h->is_trailer = true;
-        h->block = st;
-        return 0;
-}
-
-/* ---- heads that come again ---- */
-
-static uint32_t block_hash(struct span block) {
-        uint32_t n = 2166136261; /* FNV-1a; nothing hangs on it but when to begin */
-        for (size_t i = 0; i < block.len; i++)
-                n = (n ^ (uint8_t)block.p[i]) * 16777619;
-        return n | 1;
-}
-
-/* The block is the one kept: its fields need not be decoded. */
-static bool repeat_use(struct h2_server *h, struct span block) {
-        struct http_stream *st = h->block;
-        if (!h->repeat || !st || h->is_trailer || !h->is_block_end_stream ||
-            !h2_repeat_is(h->repeat, block))
-                return false;
-        st->repeat = h2_repeat_take(h->repeat, &st->head);
-        h2_priv_of(st)->is_head_done = true;
-        h->block = NULL;
-        h->block_id = 0;
-        h->base.head_since_ms = 0;
-        st->received_end = true;
-        http_stream_note(st, HTTP_STREAM_HEAD);
-        return true;
-}
-
-/* A pure block made `st`; when it is the second of its kind, its head is kept. */
-static void repeat_learn(struct h2_server *h, struct http_stream *st, struct span block) {
-        uint32_t hash = block_hash(block);
-        bool is_second = hash == h->pure_hash;
-        h->pure_hash = hash;
-        if (is_second && st && !st->closed && !h->is_trailer && st->received_end &&
-            http_head_end(&st->head, &st->arena, h->base.conf->is_tls, false) == HTTP_HEAD_GOOD)
-                h2_repeat_keep(h->base.conf->repeats, &h->repeat, block, &st->head);
-}
-
-static int block_take(struct h2_server *h, struct span piece) {
-        bool is_last = piece.len == h->left && (h->frame.flags & H2_FLAG_END_HEADERS);
-        bool is_whole = is_last && piece.len == h->frame.len && h->frame.type == H2_HEADERS;
-        struct http_stream *st = h->block;
-        if (st)
-                h->useful += piece.len;
-        if (is_whole && repeat_use(h, piece))
-                return 0;
-        bool is_pure = is_whole && h2_block_is_pure(piece);
-        if (!is_pure) {
-                h->pure_hash = 0;
-                h2_repeat_forget(&h->repeat);
-        }
-        int r = block_decode(h, piece, is_last);
-        if (r < 0 || !is_last)
-                return r;
-        block_end(h);
-        if (is_pure)
-                repeat_learn(h, st, piece);
-        return 0;
-}
-
 /* ---- bodies ---- */
 
 /* All of a DATA frame counts against the windows, padding included. */
@@ -261,17 +64,17 @@ static int data_begin(struct h2_server *h) {
         int32_t id = h->frame.stream;
         int32_t len = (int32_t)h->frame.len;
         if (id > h->last_id || id % 2 == 0)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         if (len > h->receive_window)
-                return break_rule(h, H2_FLOW_CONTROL_ERROR);
+                return h2_break(h, H2_FLOW_CONTROL_ERROR);
         h->receive_window -= len;
         h->owed += h->frame.len - h->left; /* padding */
         struct http_stream *st = h2_stream_find(h, id);
         if (!st) {
                 enum h2_fate fate = h2_fate_of(h, id);
                 if (fate != H2_FATE_RESET)
-                        return break_rule(h, fate == H2_FATE_NONE ? H2_PROTOCOL_ERROR
-                                                                  : H2_STREAM_CLOSED);
+                        return h2_break(h, fate == H2_FATE_NONE ? H2_PROTOCOL_ERROR
+                                                                : H2_STREAM_CLOSED);
                 h->owed += h->left;
                 return 0;
         }
@@ -299,7 +102,7 @@ static void data_take(struct h2_server *h, struct span piece) {
         struct http_stream *st = h->block;
         if (!st || piece.len == 0)
                 return;
-        h->useful += piece.len;
+        h2_useful(h, piece.len);
         if (http_stream_body(st, piece.p, piece.len))
                 st->unconsumed += piece.len;
         else
@@ -311,20 +114,20 @@ static void data_end(struct h2_server *h) {
         struct http_stream *st = h->block;
         h->block = NULL;
         if (st && (h->frame.flags & H2_FLAG_END_STREAM))
-                request_end(h, st, HTTP_STREAM_BODY);
+                h2_request_end(h, st, HTTP_STREAM_BODY);
 }
 
 /* ---- settings ---- */
 
 static int first_window_set(struct h2_server *h, uint32_t value) {
         if (value > H2_WINDOW_MAX)
-                return break_rule(h, H2_FLOW_CONTROL_ERROR);
+                return h2_break(h, H2_FLOW_CONTROL_ERROR);
         int64_t by = (int64_t)value - h->first_window;
         h->first_window = (int32_t)value;
         for (struct http_stream *st = h->base.streams; st; st = st->next) {
                 struct h2_priv *p = h2_priv_of(st);
                 if (p->send_window + by > H2_WINDOW_MAX)
-                        return break_rule(h, H2_FLOW_CONTROL_ERROR);
+                        return h2_break(h, H2_FLOW_CONTROL_ERROR);
                 p->send_window = (int32_t)(p->send_window + by);
                 h2_ready(h, st);
         }
@@ -339,11 +142,11 @@ static int setting_take(struct h2_server *h, uint32_t id, uint32_t value) {
                 return 0;
         case H2_SET_ENABLE_PUSH:
         case H2_SET_NO_RFC7540_PRIORITIES:
-                return value > 1 ? break_rule(h, H2_PROTOCOL_ERROR) : 0;
+                return value > 1 ? h2_break(h, H2_PROTOCOL_ERROR) : 0;
         case H2_SET_INITIAL_WINDOW_SIZE:
                 return first_window_set(h, value);
         case H2_SET_MAX_FRAME_SIZE: /* ours are never longer than its least */
-                return value < H2_FRAME_MAX || value > 0xFFFFFF ? break_rule(h, H2_PROTOCOL_ERROR)
+                return value < H2_FRAME_MAX || value > 0xFFFFFF ? h2_break(h, H2_PROTOCOL_ERROR)
                                                                 : 0;
         default:
                 return 0;
@@ -352,12 +155,12 @@ static int setting_take(struct h2_server *h, uint32_t id, uint32_t value) {
 
 static int settings_begin(struct h2_server *h) {
         if (h->frame.len % SETTING_BYTES != 0)
-                return break_rule(h, H2_FRAME_SIZE_ERROR);
+                return h2_break(h, H2_FRAME_SIZE_ERROR);
         if (h->frame.flags & H2_FLAG_ACK) {
                 if (h->frame.len != 0)
-                        return break_rule(h, H2_FRAME_SIZE_ERROR);
+                        return h2_break(h, H2_FRAME_SIZE_ERROR);
                 if (h->base.ack_since_ms == 0)
-                        return break_rule(h, H2_PROTOCOL_ERROR);
+                        return h2_break(h, H2_PROTOCOL_ERROR);
                 h->base.ack_since_ms = 0;
                 return 0;
         }
@@ -392,7 +195,7 @@ static void settings_end(struct h2_server *h) {
 static int rst_take(struct h2_server *h) {
         int32_t id = h->frame.stream;
         if (id > h->last_id || id % 2 == 0)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         struct http_stream *st = h2_stream_find(h, id);
         if (st) {
                 if (!st->sent_end)
@@ -417,9 +220,9 @@ static int rst_take(struct h2_server *h) {
 
 static int connection_window_take(struct h2_server *h, uint32_t by) {
         if (by == 0)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         if ((int64_t)h->send_window + by > H2_WINDOW_MAX)
-                return break_rule(h, H2_FLOW_CONTROL_ERROR);
+                return h2_break(h, H2_FLOW_CONTROL_ERROR);
         bool was_shut = h->send_window <= 0;
         h->send_window += (int32_t)by;
         if (was_shut && h->send_window > 0)
@@ -434,7 +237,7 @@ static int window_take(struct h2_server *h, uint32_t by) {
         if (id == 0)
                 return connection_window_take(h, by);
         if (id > h->last_id || id % 2 == 0)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         struct http_stream *st = h2_stream_find(h, id);
         if (!st)
                 return 0;
@@ -454,7 +257,7 @@ static int goaway_take(struct h2_server *h, const uint8_t *p) {
         int32_t last = (int32_t)(h2_number32(p) & 0x7FFFFFFF);
         h2_glitch(h, H2_GLITCH_GOAWAY);
         if (last > h->goaway_last)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         h->goaway_last = last;
         return 0;
 }
@@ -520,26 +323,26 @@ static int shape_check(struct h2_server *h) {
                 is_exact = true;
                 break;
         case H2_PUSH_PROMISE: /* a client may not push */
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         default:
                 break;
         }
         if ((needs_stream && f->stream == 0) || (needs_none && f->stream != 0))
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         if (f->len < prefix_len(f) || (is_exact && f->len != prefix_len(f)))
-                return break_rule(h, H2_FRAME_SIZE_ERROR);
+                return h2_break(h, H2_FRAME_SIZE_ERROR);
         return 0;
 }
 
 static int order_check(struct h2_server *h) {
         const struct h2_frame *f = &h->frame;
         if (f->len > H2_FRAME_MAX)
-                return break_rule(h, H2_FRAME_SIZE_ERROR);
+                return h2_break(h, H2_FRAME_SIZE_ERROR);
         if (!h->had_settings && (f->type != H2_SETTINGS || (f->flags & H2_FLAG_ACK)))
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         bool is_next_of_block = f->type == H2_CONTINUATION && f->stream == h->block_id;
         if ((h->block_id != 0 || f->type == H2_CONTINUATION) && !is_next_of_block)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         if (is_next_of_block && ++h->n_continuations > CONTINUATIONS_MAX)
                 return h2_fail(h, H2_ENHANCE_YOUR_CALM, HTTP_SESSION_GLITCHES);
         return 0;
@@ -564,7 +367,7 @@ static int frame_begin(struct h2_server *h, const uint8_t *prefix) {
         case H2_DATA:
                 return data_begin(h);
         case H2_HEADERS:
-                return headers_begin(h);
+                return h2_headers_begin(h);
         case H2_CONTINUATION:
                 return 0;
         case H2_RST_STREAM:
@@ -595,7 +398,7 @@ static int prefix_take(struct h2_server *h, const uint8_t *prefix) {
         h->left = h->frame.len - (uint32_t)n;
         h->padding = is_padded ? prefix[0] : 0;
         if (h->padding > h->left)
-                return break_rule(h, H2_PROTOCOL_ERROR);
+                return h2_break(h, H2_PROTOCOL_ERROR);
         h->left -= h->padding;
         h->at = H2_AT_PAYLOAD;
         return frame_begin(h, prefix);
@@ -610,7 +413,7 @@ static int payload_take(struct h2_server *h, struct input *in) {
         int r = 0;
         in->at += n;
         if (h->frame.type == H2_HEADERS || h->frame.type == H2_CONTINUATION)
-                r = n > 0 || h->left == 0 ? block_take(h, piece) : 0;
+                r = n > 0 || h->left == 0 ? h2_block_take(h, piece) : 0;
         else if (h->frame.type == H2_DATA)
                 data_take(h, piece);
         h->left -= (uint32_t)n;
@@ -624,7 +427,7 @@ static int frame_end(struct h2_server *h) {
                 data_end(h);
         else if (h->frame.type == H2_SETTINGS)
                 settings_end(h);
-        if (h->bytes / 8 > h->useful + H2_USELESS_BYTES)
+        if (h->useless > 8 * H2_USELESS_BYTES)
                 h2_glitch(h, UINT16_MAX);
         return h->base.why == HTTP_SESSION_FINE ? 0 : h2_fail(h, H2_ENHANCE_YOUR_CALM, h->base.why);
 }
@@ -632,7 +435,7 @@ static int frame_end(struct h2_server *h) {
 static int preface_take(struct h2_server *h, struct input *in) {
         while (h->n_part < PREFACE_BYTES && in->at < in->end) {
                 if (*in->at++ != (uint8_t)PREFACE[h->n_part++])
-                        return break_rule(h, H2_PROTOCOL_ERROR);
+                        return h2_break(h, H2_PROTOCOL_ERROR);
         }
         if (h->n_part == PREFACE_BYTES) {
                 h->n_part = 0;
@@ -678,7 +481,7 @@ int h2_input_take(struct h2_server *h, const uint8_t *data, size_t len) {
         struct input in = {data, data + len};
         bool is_short = false;
         int r = 0;
-        h->bytes += len;
+        h->useless += (int64_t)len;
         while (r == 0 && !is_short)
                 r = step(h, &in, &is_short);
         return r;

@@ -1,15 +1,13 @@
 #include "net/h2_limits.h"
 
-void h2_bucket_init(struct h2_bucket *b, uint32_t burst, uint32_t per_s) {
-        *b = (struct h2_bucket){.burst = burst, .per_s = per_s};
-}
-
-bool h2_bucket_add(struct h2_bucket *b, uint32_t weight, int64_t now_ms) {
-        if (now_ms > b->seen_ms) {
-                uint64_t out = (uint64_t)(now_ms - b->seen_ms) * b->per_s;
-                b->level_milli = b->level_milli > out ? b->level_milli - out : 0;
-                b->seen_ms = now_ms;
-        }
-        b->level_milli += (uint64_t)weight * 1000;
-        return b->level_milli <= (uint64_t)b->burst * 1000;
+bool h2_bucket_add(struct h2_bucket *b, struct h2_bucket_conf conf, uint32_t weight,
+                   int64_t now_ms) {
+        uint32_t gone_ms = (uint32_t)now_ms - b->seen_ms;
+        uint64_t out = (uint64_t)gone_ms * conf.per_s;
+        uint64_t most = (uint64_t)conf.burst * 1000;
+        uint64_t level = b->level_milli > out ? b->level_milli - out : 0;
+        level += (uint64_t)weight * 1000;
+        b->seen_ms = (uint32_t)now_ms;
+        b->level_milli = (uint32_t)(level < UINT32_MAX ? level : UINT32_MAX);
+        return level <= most;
 }

@@ -12,10 +12,13 @@
 #include "net/base.h"
 
 struct h2_bucket {
-        uint32_t burst;
+        uint32_t level_milli;
+        uint32_t seen_ms; /* of the clock, its lower half */
+};
+
+struct h2_bucket_conf {
+        uint32_t burst; /* at most 1,000,000 */
         uint32_t per_s;
-        uint64_t level_milli;
-        int64_t seen_ms;
 };
 
 /* Weights of what a peer may send but rarely needs to. */
@@ -37,10 +40,11 @@ enum h2_glitch {
 
 /* Everything a peer sent, an eighth of it, may exceed what of it was of use
  * by this much (padding, empty frames, control frames). */
-#define H2_USELESS_BYTES ((uint64_t)262144)
+#define H2_USELESS_BYTES 262144
 
-void h2_bucket_init(struct h2_bucket *b, uint32_t burst, uint32_t per_s);
-/* False once the level is above `burst`. */
-bool h2_bucket_add(struct h2_bucket *b, uint32_t weight, int64_t now_ms);
+/* False once the level is above `burst`. A weight is at most 100,000. Starts
+ * empty, as zero bytes. */
+bool h2_bucket_add(struct h2_bucket *b, struct h2_bucket_conf conf, uint32_t weight,
+                   int64_t now_ms);
 
 #endif

@@ -79,8 +79,10 @@ static void h2_want_body(struct http_stream *st) {
 
 static void goaway_put(struct h2_server *h, uint32_t last) {
         uint8_t payload[8];
+        bool is_deaf = h->base.ack_since_ms != 0 &&
+                       h->base.now_ms - h->base.ack_since_ms > HTTP_SESSION_ACK_MS;
         h2_number32_put(payload, last);
-        h2_number32_put(payload + 4, H2_NO_ERROR);
+        h2_number32_put(payload + 4, is_deaf ? H2_SETTINGS_TIMEOUT : H2_NO_ERROR);
         h2_control_put(h, (struct h2_frame){8, H2_GOAWAY, 0, 0}, payload);
 }
 
@@ -152,8 +154,6 @@ struct http_session *h2_server_new(const struct http_session_conf *conf, int64_t
                                         .now_ms = now_ms,
                                         .head_since_ms = now_ms,
                                         .ack_since_ms = now_ms};
-        h2_bucket_init(&h->glitches, conf->glitch_burst, conf->glitch_per_s);
-        h2_bucket_init(&h->resets, conf->reset_burst, conf->reset_per_s);
         h->last_id = -1;
         h->goaway_last = H2_WINDOW_MAX;
         h->first_window = h->send_window = h->receive_window = H2_WINDOW_FIRST;

@@ -3,6 +3,7 @@
  *
  *   h2_server.c   its operations, its life
  *   h2_input.c    bytes to frames to events
+ *   h2_block.c    header blocks to requests
  *   h2_stream.c   which streams there are, and what became of the others
  *   h2_output.c   answers and control frames to bytes
  *
@@ -43,9 +44,8 @@ struct h2_server {
         char *control;                                  /* frames to send before all others */
         uint16_t control_at, control_len, control_size; /* sent, written, room */
         struct h2_bucket glitches, resets;
-        uint64_t bytes;                /* received */
-        uint64_t useful;               /* of those, heads and bodies */
-        uint64_t table_id;             /* whose `first` block the peer's table holds */
+        int64_t useless;   /* bytes received, less eight times those of heads and bodies */
+        uint64_t table_id; /* whose `first` block the peer's table holds */
         uint64_t fates[H2_FATES / 32]; /* enum h2_fate, two bits a stream */
         struct h2_frame frame;
         uint32_t left;        /* of its payload, without padding */
@@ -97,6 +97,22 @@ static inline struct h2_priv *h2_priv_of(struct http_stream *st) {
 NET_MUST int h2_input_take(struct h2_server *h, const uint8_t *data, size_t len);
 /* Ends the connection with GOAWAY; -EPROTO, for the caller to return. */
 int h2_fail(struct h2_server *h, enum h2_error code, enum http_session_why why);
+/* The same for a breach of the protocol. */
+int h2_break(struct h2_server *h, enum h2_error code);
+
+/* Bytes that were worth sending. */
+static inline void h2_useful(struct h2_server *h, size_t n) {
+        h->useless -= 8 * (int64_t)n;
+}
+
+/* ---- h2_block.c ---- */
+
+/* A HEADERS frame begins, whose block comes now. */
+NET_MUST int h2_headers_begin(struct h2_server *h);
+/* A piece of its payload, or of a CONTINUATION's; at their end also none. */
+NET_MUST int h2_block_take(struct h2_server *h, struct span piece);
+/* The client ended its side of the stream, which `event` tells. */
+void h2_request_end(struct h2_server *h, struct http_stream *st, unsigned event);
 
 /* ---- h2_stream.c ---- */
 

@@ -98,12 +98,13 @@ void h2_id_reset(struct h2_server *h, int32_t id, enum h2_error code) {
 /* ---- judging ---- */
 
 void h2_glitch(struct h2_server *h, uint32_t weight) {
-        if (!h2_bucket_add(&h->glitches, weight, h->base.now_ms) &&
+        if (!h2_bucket_add(&h->glitches, h->base.conf->glitches, weight, h->base.now_ms) &&
             h->base.why == HTTP_SESSION_FINE)
                 h->base.why = HTTP_SESSION_GLITCHES;
 }
 
 void h2_reset_count(struct h2_server *h) {
-        if (!h2_bucket_add(&h->resets, 1, h->base.now_ms) && h->base.why == HTTP_SESSION_FINE)
+        if (!h2_bucket_add(&h->resets, h->base.conf->resets, 1, h->base.now_ms) &&
+            h->base.why == HTTP_SESSION_FINE)
                 h->base.why = HTTP_SESSION_RESETS;
 }

@@ -15,7 +15,6 @@
 
 /* Less than this in stall_ms is no progress: drips do not count. */
 #define PROGRESS_BYTES 1024
-#define ACK_MS 10000
 #define DRAIN_NOTICE_MS 1000
 /* Answered in full, the request is not: its rest is dropped for so long, then
  * the stream is reset (RFC 9113, 8.1). At once would be allowed, but clients in
@@ -514,8 +513,9 @@ void http_conn_check(struct http_conn *c, int64_t now_ms) {
                         http_conn_cut(c);
                 return;
         }
+        s->now_ms = now_ms;
         if ((s->head_since_ms != 0 && now_ms - s->head_since_ms > lim->header_ms) ||
-            (s->ack_since_ms != 0 && now_ms - s->ack_since_ms > ACK_MS)) {
+            (s->ack_since_ms != 0 && now_ms - s->ack_since_ms > HTTP_SESSION_ACK_MS)) {
                 timed_out(c);
                 return;
         }
@@ -524,7 +524,6 @@ void http_conn_check(struct http_conn *c, int64_t now_ms) {
                 http_conn_cut(c);
                 return;
         }
-        s->now_ms = now_ms;
         struct http_stream *next;
         for (struct http_stream *st = s->streams; st; st = next) {
                 next = st->next;

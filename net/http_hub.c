@@ -310,10 +310,8 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
                          .bytes = lim->header_bytes,
                          .keep_unknown = conf->keep_unknown},
                 .streams = lim->streams,
-                .glitch_burst = lim->glitch_burst,
-                .glitch_per_s = lim->glitch_per_s,
-                .reset_burst = lim->reset_burst,
-                .reset_per_s = lim->reset_per_s,
+                .glitches = {lim->glitch_burst, lim->glitch_per_s},
+                .resets = {lim->reset_burst, lim->reset_per_s},
                 .is_tls = conf->tls != NULL,
         };
         h->sweep_ms = sweep_interval(lim);

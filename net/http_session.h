@@ -20,6 +20,7 @@
 #define NET_HTTP_SESSION_H
 
 #include "net/buf.h"
+#include "net/h2_limits.h"
 #include "net/http_head.h"
 #include "net/http_page.h"
 
@@ -29,6 +30,9 @@ enum http_stream_event {
         HTTP_STREAM_DRAIN = 4, /* `out` fell below half of HTTP_STREAM_QUEUE */
         HTTP_STREAM_GONE = 8,  /* over before its answer was; comes alone */
 };
+
+/* A peer has so long to acknowledge our SETTINGS (RFC 9113, 6.5.3). */
+#define HTTP_SESSION_ACK_MS 10000
 
 #define HTTP_STREAM_WINDOW ((size_t)65535)
 #define HTTP_STREAM_QUEUE ((size_t)65536)
@@ -127,8 +131,7 @@ struct http_session_conf {
         struct h2_repeats *repeats;
         struct http_head_limits head;
         uint32_t streams;
-        uint32_t glitch_burst, glitch_per_s;
-        uint32_t reset_burst, reset_per_s;
+        struct h2_bucket_conf glitches, resets;
         bool is_tls;
 };
 

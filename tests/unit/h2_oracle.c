@@ -50,13 +50,13 @@ static struct h2_oracle *self_of(struct http_session *s) {
 }
 
 static void glitch(struct h2_oracle *h, uint32_t weight) {
-        if (!h2_bucket_add(&h->glitches, weight, h->base.now_ms) &&
+        if (!h2_bucket_add(&h->glitches, h->base.conf->glitches, weight, h->base.now_ms) &&
             h->base.why == HTTP_SESSION_FINE)
                 h->base.why = HTTP_SESSION_GLITCHES;
 }
 
 static void reset_count(struct h2_oracle *h) {
-        if (!h2_bucket_add(&h->resets, 1, h->base.now_ms) && h->base.why == HTTP_SESSION_FINE)
+        if (!h2_bucket_add(&h->resets, h->base.conf->resets, 1, h->base.now_ms) && h->base.why == HTTP_SESSION_FINE)
                 h->base.why = HTTP_SESSION_RESETS;
 }
 
@@ -519,8 +519,6 @@ struct http_session *h2_oracle_new(const struct http_session_conf *conf, int64_t
                                         .now_ms = now_ms,
                                         .head_since_ms = now_ms,
                                         .ack_since_ms = now_ms};
-        h2_bucket_init(&h->glitches, conf->glitch_burst, conf->glitch_per_s);
-        h2_bucket_init(&h->resets, conf->reset_burst, conf->reset_per_s);
         nghttp2_mem mem = {.mem_user_data = conf->pool,
                            .malloc = mem_take,
                            .free = mem_give,

@@ -19,7 +19,7 @@ static void put_raw(struct frames *f, const void *data, size_t n) {
         f->len += n;
 }
 
-void peer_open(struct peer *p) {
+static void session_open(struct peer *p) {
         memset(p, 0, sizeof *p);
         p->pool = pool_new();
         assert_non_null(p->pool);
@@ -32,10 +32,8 @@ void peer_open(struct peer *p) {
                 .repeats = p->repeats,
                 .head = {.fields = 100, .bytes = 16384},
                 .streams = 100,
-                .glitch_burst = 1000,
-                .glitch_per_s = 10,
-                .reset_burst = 100,
-                .reset_per_s = 20,
+                .glitches = {.burst = 1000, .per_s = 10},
+                .resets = {.burst = 100, .per_s = 20},
                 .is_tls = true,
         };
         const struct http_header headers[] = {{SPAN("content-type"), SPAN("text/plain"), 0}};
@@ -44,7 +42,16 @@ void peer_open(struct peer *p) {
         assert_non_null(p->session);
         put_raw(&p->to, PREFACE, sizeof PREFACE - 1);
         frame_settings(&p->to, 0, 0);
+}
+
+void peer_open(struct peer *p) {
+        session_open(p);
         frame_settings_ack(&p->to);
+        peer_turn(p);
+}
+
+void peer_open_deaf(struct peer *p) {
+        session_open(p);
         peer_turn(p);
 }
 
@@ -127,6 +134,8 @@ void peer_answer(struct peer *p, struct http_stream *st) {
         a.has_body = !st->is_head;
         if (a.has_body)
                 st->fixed = http_page_body(p->page);
+        http_page_take(p->page);
+        st->page = p->page;
         st->out_end = true;
         st->session->ops->answer(st, &a);
         st->answered = true;

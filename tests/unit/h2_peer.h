@@ -55,6 +55,8 @@ struct peer_field {
 
 /* Ordinary limits; the session starts with its preface and settings done. */
 void peer_open(struct peer *p);
+/* The client never acknowledges our settings. */
+void peer_open_deaf(struct peer *p);
 void peer_close(struct peer *p);
 
 /* Writes a head with pseudo-fields for GET (or POST, for `end` false) of

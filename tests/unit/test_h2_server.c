@@ -14,6 +14,7 @@
 #define NO_ERROR 0
 #define PROTOCOL_ERROR 1
 #define FLOW_CONTROL_ERROR 3
+#define SETTINGS_TIMEOUT 4
 #define ENHANCE_YOUR_CALM 11
 
 #define PAYLOAD(literal) SPAN(literal)
@@ -544,6 +545,67 @@ static void test_a_drain_tells_twice_and_finishes_what_is_open(void **state) {
         assert_true(peer->session->ops->is_done(peer->session));
 }
 
+static void test_settings_never_acknowledged_end_it(void **state) {
+        (void)state;
+        peer_close(peer);
+        peer_open_deaf(peer);
+        peer->session->now_ms += HTTP_SESSION_ACK_MS + 1;
+        peer->session->ops->drain(peer->session, true);
+        peer_turn(peer);
+        assert_int_equal(peer->goaway_code, SETTINGS_TIMEOUT);
+        assert_true(peer->session->ops->is_done(peer->session));
+}
+
+/* Once told that it is over, a client's new streams are neither served nor
+ * answered, but their fields still change the table. */
+static void test_streams_behind_the_last_goaway_are_ignored(void **state) {
+        (void)state;
+        peer->session->ops->drain(peer->session, true);
+        frame_put(&peer->to, FRAME_HEADERS, FRAME_END_HEADERS, 1,
+                  PAYLOAD("\x82\x87\x84\x41\x01"
+                          "a"));
+        frame_text(&peer->to, 1, "body", true);
+        peer_turn(peer);
+        assert_int_equal(peer->fed, 0);
+        assert_int_equal(peer->shown, 0);
+        assert_int_equal(peer->seen[FRAME_RST], 0);
+        assert_int_equal(peer->goaway_last, 0);
+}
+
+static void test_a_peer_that_reads_no_control_frames_is_cut_off(void **state) {
+        (void)state;
+        for (int i = 0; i < 1000 && peer->fed == 0; i++) {
+                frame_put(&peer->to, FRAME_PING, 0, 0, PAYLOAD("12345678"));
+                peer_feed(peer);
+                peer->session->now_ms += 100; /* slowly: no oddness in itself */
+        }
+        assert_true(peer->fed < 0);
+        peer_turn(peer);
+        assert_int_equal(peer->goaway_code, ENHANCE_YOUR_CALM);
+        assert_true(peer->seen[FRAME_PING] > 400);
+}
+
+/* A page's head is short when the peer has heard it before; any other answer
+ * between leaves that true, a smaller table ends it. */
+static void test_heads_are_right_whatever_the_peer_heard_before(void **state) {
+        (void)state;
+        size_t lengths[4];
+        for (int i = 0; i < 3; i++) {
+                peer_request(peer, 2 * i + 1, "/a", NULL, true);
+                peer_turn(peer);
+                lengths[i] = peer->last_head.len;
+        }
+        assert_true(lengths[1] < lengths[0] && lengths[2] == lengths[1]);
+        frame_settings(&peer->to, 1, 100);
+        peer_request(peer, 7, "/a", NULL, true);
+        peer_turn(peer);
+        lengths[3] = peer->last_head.len;
+        assert_int_equal(peer->last_head.p[0], 0x20);
+        peer_request(peer, 9, "/a", NULL, true);
+        peer_turn(peer);
+        assert_int_equal(peer->last_head.len, lengths[3] - 1);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -573,6 +635,10 @@ int main(void) {
                 T(test_a_streamed_answer_waits_for_data_and_window),
                 T(test_an_end_without_more_data_ends_the_stream),
                 T(test_a_drain_tells_twice_and_finishes_what_is_open),
+                T(test_settings_never_acknowledged_end_it),
+                T(test_streams_behind_the_last_goaway_are_ignored),
+                T(test_a_peer_that_reads_no_control_frames_is_cut_off),
+                T(test_heads_are_right_whatever_the_peer_heard_before),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
