@@ -253,15 +253,6 @@ static int window_take(struct h2_server *h, uint32_t by) {
         return 0;
 }
 
-static int goaway_take(struct h2_server *h, const uint8_t *p) {
-        int32_t last = (int32_t)(h2_number32(p) & 0x7FFFFFFF);
-        h2_glitch(h, H2_GLITCH_GOAWAY);
-        if (last > h->goaway_last)
-                return h2_break(h, H2_PROTOCOL_ERROR);
-        h->goaway_last = last;
-        return 0;
-}
-
 static void ping_take(struct h2_server *h, const uint8_t *p) {
         h2_glitch(h, H2_GLITCH_PING);
         if (!(h->frame.flags & H2_FLAG_ACK))
@@ -378,7 +369,8 @@ static int frame_begin(struct h2_server *h, const uint8_t *prefix) {
                 ping_take(h, prefix);
                 return 0;
         case H2_GOAWAY:
-                return goaway_take(h, prefix);
+                h2_glitch(h, H2_GLITCH_GOAWAY); /* it will open no more; we push none */
+                return 0;
         case H2_WINDOW_UPDATE:
                 return window_take(h, h2_number32(prefix) & 0x7FFFFFFF);
         case H2_PRIORITY:

@@ -78,36 +78,30 @@ void h2_ready(struct h2_server *h, struct http_stream *st) {
                 return;
         p->is_ready = true;
         p->waits = false;
-        p->next_ready = NULL;
-        if (h->last_ready)
-                h2_priv_of(h->last_ready)->next_ready = st;
-        else
-                h->first_ready = st;
+        p->next_ready = st;
+        if (h->last_ready) {
+                struct h2_priv *last = h2_priv_of(h->last_ready);
+                p->next_ready = last->next_ready;
+                last->next_ready = st;
+        }
         h->last_ready = st;
 }
 
-static void ready_pop(struct h2_server *h) {
-        struct h2_priv *p = h2_priv_of(h->first_ready);
-        p->is_ready = false;
-        h->first_ready = p->next_ready;
-        if (!h->first_ready)
-                h->last_ready = NULL;
+static struct http_stream *ready_first(const struct h2_server *h) {
+        return h->last_ready ? h2_priv_of(h->last_ready)->next_ready : NULL;
 }
 
 void h2_ready_leave(struct h2_server *h, struct http_stream *st) {
-        if (!h2_priv_of(st)->is_ready)
+        struct h2_priv *p = h2_priv_of(st);
+        if (!p->is_ready)
                 return;
-        struct http_stream *before = NULL;
-        for (struct http_stream *at = h->first_ready; at != st; at = h2_priv_of(at)->next_ready)
-                before = at;
-        if (!before) {
-                ready_pop(h);
-                return;
-        }
-        h2_priv_of(before)->next_ready = h2_priv_of(st)->next_ready;
+        struct http_stream *before = h->last_ready;
+        while (h2_priv_of(before)->next_ready != st)
+                before = h2_priv_of(before)->next_ready;
+        h2_priv_of(before)->next_ready = p->next_ready;
         if (h->last_ready == st)
-                h->last_ready = before;
-        h2_priv_of(st)->is_ready = false;
+                h->last_ready = before == st ? NULL : before;
+        p->is_ready = false;
 }
 
 void h2_ready_waiting(struct h2_server *h) {
@@ -227,11 +221,11 @@ static bool body_write(struct h2_server *h, struct http_stream *st, struct write
 
 /* Writes the next frames of the first stream; false if the record is full. */
 static bool stream_write(struct h2_server *h, struct writer *w) {
-        struct http_stream *st = h->first_ready;
+        struct http_stream *st = ready_first(h);
         struct h2_priv *p = h2_priv_of(st);
         if (p->is_head_due && !head_write(h, st, w))
                 return false;
-        ready_pop(h);
+        h2_ready_leave(h, st);
         if (!p->has_body) {
                 stream_sent(h, st);
                 return true;
@@ -250,7 +244,7 @@ size_t h2_output_pull(struct h2_server *h, uint8_t *out, size_t size) {
                 h->owed = 0;
         }
         w.n = control_pull(h, out, size);
-        while (!h->is_dead && h->first_ready && stream_write(h, &w))
+        while (!h->is_dead && h->last_ready && stream_write(h, &w))
                 ;
         return w.n;
 }

@@ -155,7 +155,6 @@ struct http_session *h2_server_new(const struct http_session_conf *conf, int64_t
                                         .head_since_ms = now_ms,
                                         .ack_since_ms = now_ms};
         h->last_id = -1;
-        h->goaway_last = H2_WINDOW_MAX;
         h->first_window = h->send_window = h->receive_window = H2_WINDOW_FIRST;
         h->decoder = h2_decoder_new(conf->coder);
         if (h->decoder)

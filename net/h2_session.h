@@ -38,10 +38,10 @@ enum h2_at {
 struct h2_server {
         struct http_session base;
         struct h2_decoder *decoder;
-        struct http_stream *block;                      /* whose head, trailers or data come now */
-        struct http_stream *first_ready, *last_ready;   /* have something to send */
-        struct h2_repeat *repeat;                       /* the head that came twice */
-        char *control;                                  /* frames to send before all others */
+        struct http_stream *block;      /* whose head, trailers or data come now */
+        struct http_stream *last_ready; /* of those with something to send; a ring, as above */
+        struct h2_repeat *repeat;       /* the head that came twice */
+        char *control;                  /* frames to send before all others */
         uint16_t control_at, control_len, control_size; /* sent, written, room */
         struct h2_bucket glitches, resets;
         int64_t useless;   /* bytes received, less eight times those of heads and bodies */
@@ -58,19 +58,21 @@ struct h2_server {
         int32_t send_window, receive_window;
         uint32_t owed; /* window to give back */
         uint32_t n_open;
-        int32_t goaway_last; /* of the client's GOAWAY; must not rise */
-        uint8_t at;          /* enum h2_at */
-        uint8_t padding;     /* of the frame, still to come */
+        uint8_t at;      /* enum h2_at */
+        uint8_t padding; /* of the frame, still to come */
         uint8_t n_part;
         uint8_t n_continuations;
         uint8_t part[10]; /* a prefix, or part of one, over two reads */
-        bool had_settings;
-        bool is_trailer; /* of the block under way */
-        bool is_block_end_stream;
-        bool is_dead;  /* the last GOAWAY is queued: nothing else matters */
-        bool is_ended; /* the last GOAWAY of an orderly end is */
-        bool is_table_off, is_table_off_told;
+        bool had_settings : 1;
+        bool is_trailer : 1; /* of the block under way */
+        bool is_block_end_stream : 1;
+        bool is_dead : 1;  /* the last GOAWAY is queued: nothing else matters */
+        bool is_ended : 1; /* the last GOAWAY of an orderly end is */
+        bool is_table_off : 1, is_table_off_told : 1;
 };
+
+/* Half of what one connection may cost of ours (net/http_conn.h has the other). */
+_Static_assert(sizeof(struct h2_server) <= 256, "a session is small");
 
 /* What a session keeps in a stream's `priv`. */
 struct h2_priv {

@@ -42,7 +42,7 @@ static void exchanges_lose(struct http_conn *c) {
 static void session_close(struct http_conn *c) {
         if (!c->session)
                 return;
-        switch (c->session->why) {
+        switch ((enum http_session_why)c->session->why) {
         case HTTP_SESSION_FINE:
         case HTTP_SESSION_NO_MEMORY:
                 break;
@@ -288,10 +288,10 @@ void http_conn_flush(struct http_conn *c) {
         for (int i = 0; i < ROUNDS_PER_TURN; i++) {
                 events_run(c);
                 output_send(c);
-                if (c->is_broken || !c->session->first_event)
+                if (c->is_broken || !http_session_has_events(c->session))
                         break;
         }
-        if (c->session->first_event)
+        if (http_session_has_events(c->session))
                 c->wants_more = true;
         settle(c);
 }

@@ -34,7 +34,6 @@ static void stream_free(struct http_stream *st) {
         if (st->next)
                 st->next->prev = st->prev;
         s->n_streams--;
-        s->n_held -= st->held;
         s->stored_bytes -= st->stored;
         http_page_free(&st->page);
         h2_repeat_free(&st->repeat);
@@ -51,7 +50,7 @@ void http_stream_reap(struct http_stream *st) {
 void http_session_free_streams(struct http_session *s) {
         while (s->streams)
                 stream_free(s->streams);
-        s->first_event = s->last_event = NULL;
+        s->last_event = NULL;
 }
 
 void http_stream_note(struct http_stream *st, unsigned event) {
@@ -60,11 +59,11 @@ void http_stream_note(struct http_stream *st, unsigned event) {
         if (st->queued)
                 return;
         st->queued = true;
-        st->next_event = NULL;
-        if (s->last_event)
+        st->next_event = st;
+        if (s->last_event) {
+                st->next_event = s->last_event->next_event;
                 s->last_event->next_event = st;
-        else
-                s->first_event = st;
+        }
         s->last_event = st;
 }
 
@@ -91,13 +90,14 @@ bool http_stream_body(struct http_stream *st, const void *data, size_t len) {
 }
 
 static struct http_stream *event_pop(struct http_session *s) {
-        struct http_stream *st = s->first_event;
-        if (st) {
-                s->first_event = st->next_event;
-                if (!s->first_event)
-                        s->last_event = NULL;
-                st->queued = false;
-        }
+        if (!s->last_event)
+                return NULL;
+        struct http_stream *st = s->last_event->next_event;
+        if (st == s->last_event)
+                s->last_event = NULL;
+        else
+                s->last_event->next_event = st->next_event;
+        st->queued = false;
         return st;
 }
 
@@ -116,7 +116,6 @@ struct http_stream *http_session_next(struct http_session *s, unsigned *events) 
                 if (*events & HTTP_STREAM_HEAD) {
                         st->head_seen = true;
                         st->held = true;
-                        s->n_held++;
                 }
                 if (st->held && *events != 0)
                         return st;
@@ -128,7 +127,6 @@ void http_stream_release(struct http_stream *st) {
         assert(st->held);
         st->held = false;
         st->user = NULL;
-        st->session->n_held--;
         http_stream_reap(st);
 }
 

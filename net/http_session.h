@@ -139,19 +139,22 @@ struct http_session {
         const struct http_session_ops *ops;
         const struct http_session_conf *conf; /* lives as long as the server */
         struct http_stream *streams;
-        struct http_stream *first_event, *last_event;
+        struct http_stream *last_event; /* a ring: its next is the first */
         uint32_t n_streams;
-        uint32_t n_held;
         uint32_t stored_bytes; /* heads of all streams */
         int64_t now_ms;        /* the connection's */
         int64_t head_since_ms; /* a head (or the preface) is half received; 0: none */
         int64_t ack_since_ms;  /* our SETTINGS are not acknowledged; 0: they are */
-        enum http_session_why why;
-        bool is_full; /* wants no bytes now */
+        uint8_t why;           /* enum http_session_why */
+        bool is_full;          /* wants no bytes now */
 };
 
 /* Header bytes kept for all streams of a connection. */
 #define HTTP_SESSION_STORED_MAX ((uint32_t)262144)
+
+static inline bool http_session_has_events(const struct http_session *s) {
+        return s->last_event != NULL;
+}
 
 /* The next stream with something to tell, now held; NULL when none is left.
  * GONE comes alone, and never for a stream not shown before. */

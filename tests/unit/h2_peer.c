@@ -201,7 +201,7 @@ void peer_turn(struct peer *p) {
                 n = p->session->ops->pull(p->session, p->from.data + p->from.len,
                                           sizeof p->from.data - p->from.len);
                 p->from.len += n;
-        } while (n > 0 || p->session->first_event);
+        } while (n > 0 || http_session_has_events(p->session));
         struct span bytes = {p->from.data, p->from.len};
         struct frame f;
         while (frame_take(&bytes, &f))
