@@ -99,8 +99,6 @@ static int closed_headers(struct h2_server *h, int32_t id) {
 }
 
 static int stream_begin(struct h2_server *h, int32_t id) {
-        if (id % 2 == 0)
-                return h2_break(h, H2_PROTOCOL_ERROR);
         if (h->is_ended) { /* the GOAWAY told that it would not be served */
                 h2_ids_pass(h, id);
                 h2_fate_set(h, id, H2_FATE_RESET);
@@ -123,6 +121,8 @@ static int stream_begin(struct h2_server *h, int32_t id) {
 
 int h2_headers_begin(struct h2_server *h) {
         int32_t id = h->frame.stream;
+        if (id % 2 == 0) /* a client's are odd */
+                return h2_break(h, H2_PROTOCOL_ERROR);
         h->block = NULL;
         h->block_id = id;
         h->block_bytes = 0;

@@ -75,7 +75,6 @@ static int data_begin(struct h2_server *h) {
                 if (fate != H2_FATE_RESET)
                         return h2_break(h, fate == H2_FATE_NONE ? H2_PROTOCOL_ERROR
                                                                 : H2_STREAM_CLOSED);
-                h->owed += h->left;
                 return 0;
         }
         struct h2_priv *p = h2_priv_of(st);
@@ -88,7 +87,6 @@ static int data_begin(struct h2_server *h) {
         if (fault == H2_NO_ERROR && p->message.is_malformed)
                 fault = H2_PROTOCOL_ERROR;
         if (fault != H2_NO_ERROR) {
-                h->owed += h->left;
                 h2_stream_reset(h, st, fault, true);
                 return 0;
         }
@@ -100,7 +98,11 @@ static int data_begin(struct h2_server *h) {
 
 static void data_take(struct h2_server *h, struct span piece) {
         struct http_stream *st = h->block;
-        if (!st || piece.len == 0)
+        if (!st) { /* there is none, or it ended in mid-frame */
+                h->owed += (uint32_t)piece.len;
+                return;
+        }
+        if (piece.len == 0)
                 return;
         h2_useful(h, piece.len);
         if (http_stream_body(st, piece.p, piece.len))

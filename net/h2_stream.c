@@ -40,14 +40,16 @@ enum h2_fate h2_fate_of(const struct h2_server *h, int32_t id) {
 }
 
 void h2_ids_pass(struct h2_server *h, int32_t id) {
-        if (id - h->last_id > 2 * H2_FATES)
+        int32_t more = (id - (h->last_id + 2)) / 2; /* passed over */
+        if (more >= H2_FATES) {
                 memset(h->fates, 0, sizeof h->fates);
-        int32_t from = id - h->last_id > 2 * H2_FATES ? id : h->last_id + 2;
+                more = 0;
+        }
         h->last_id = id;
         if (!h->is_ended)
                 h->served_id = id;
-        for (; from <= id && from > 0; from += 2)
-                h2_fate_set(h, from, H2_FATE_NONE);
+        for (; more >= 0; more--)
+                h2_fate_set(h, id - 2 * more, H2_FATE_NONE);
 }
 
 /* ---- life ---- */
