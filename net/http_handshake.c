@@ -40,7 +40,7 @@ static void place_set(struct http_conn *c, enum http_shake_place to) {
                 queue_leave(&w->first_parked, &w->last_parked, c);
                 s->n_parked--;
         }
-        c->place = to;
+        c->place = (uint8_t)to;
         if (to == HTTP_SHAKE_WAITING) {
                 queue_join(&s->first, &s->last, c);
                 s->n_waiting++;
