@@ -28,7 +28,7 @@ static size_t input_len(const struct input *in) {
 int h2_fail(struct h2_server *h, enum h2_error code, enum http_session_why why) {
         uint8_t payload[8];
         if (h->base.why == HTTP_SESSION_FINE)
-                h->base.why = why;
+                h->base.why = (uint8_t)why;
         h2_number32_put(payload, (uint32_t)h->served_id);
         h2_number32_put(payload + 4, code);
         h2_control_put(h, (struct h2_frame){8, H2_GOAWAY, 0, 0}, payload);
