@@ -51,6 +51,7 @@ struct tls {
         bool is_server;
         bool is_holding; /* records go to `held` */
         bool is_at_end;  /* the peer sends no more */
+        bool is_dry;     /* this call has read all there was: asking again is a waste */
 };
 
 static int fail_why(char *why, size_t why_len, const char *what, const char *name) {
@@ -129,9 +130,14 @@ static int on_bio_write(BIO *b, const char *data, size_t len, size_t *n) {
 static int on_bio_read(BIO *b, char *data, size_t size, size_t *n) {
         struct tls *t = BIO_get_data(b);
         BIO_clear_retry_flags(b);
+        if (t->is_dry) {
+                BIO_set_retry_read(b);
+                return 0;
+        }
         ssize_t r = recv(t->fd, data, size, 0);
         if (r > 0) {
                 *n = (size_t)r;
+                t->is_dry = *n < size;
                 return 1;
         }
         t->is_at_end = r == 0;
@@ -495,6 +501,7 @@ int tls_handshake(struct tls *t) {
         ERR_clear_error();
         errno = 0;
         t->is_holding = t->is_server;
+        t->is_dry = false;
         int r = SSL_do_handshake(t->ssl);
         t->is_holding = false;
         if (r == 1)
@@ -523,6 +530,7 @@ bool tls_is_resumed(const struct tls *t) {
 int tls_read(struct tls *t, void *data, size_t size, size_t *n) {
         ERR_clear_error();
         errno = 0;
+        t->is_dry = false;
         int r = SSL_read_ex(t->ssl, data, size, n);
         if (t->key_updates > KEY_UPDATES_PER_S)
                 return TLS_ABUSE;
@@ -535,6 +543,7 @@ int tls_read(struct tls *t, void *data, size_t size, size_t *n) {
 int tls_write(struct tls *t, const void *data, size_t len, size_t *n) {
         ERR_clear_error();
         errno = 0;
+        t->is_dry = false;
         int r = SSL_write_ex(t->ssl, data, len, n);
         if (r == 1)
                 return TLS_DONE;
