@@ -29,7 +29,7 @@ struct loop_io {
         struct loop *loop;
         int fd;
         unsigned wanted; /* enum loop_events or'ed, as last asked for */
-        uint64_t priv[8];
+        uint64_t priv[6];
 };
 
 struct loop_timer {
