@@ -39,7 +39,7 @@ static const char *check_name(const char *text) {
 }
 
 static const char *const stores[] = {"memory", NULL};
-static const char *const protocols[] = {"h2c", NULL};
+static const char *const protocols[] = {"h2c", "h2", "http/1.1", NULL};
 
 #define UP(field) .offset = offsetof(struct conf_upstream, field)
 
@@ -47,15 +47,24 @@ static const struct conf_option upstream_rows[] = {
         {"address", NULL, CONF_ADDRESS, CONF_REQUIRED, UP(address), .low = 1,
          .sentence = "Where the shop's own server listens."},
         {"protocol", "h2c", CONF_CHOICE, 0, UP(protocol), .choices = protocols,
-         .sentence = "What it speaks: HTTP/2 by prior knowledge."},
-        {"connections", "2", CONF_COUNT, 0, UP(connections), 1, 64,
-         .sentence = "Connections that one worker keeps to it."},
+         .sentence = "What it speaks: HTTP/2 without TLS, HTTP/2 over TLS, or HTTP/1.1."},
+        {"ca_file", NULL, CONF_FILE, 0, UP(ca_file), 1, 16777216,
+         .sentence = "PEM file: who may sign its certificate. Needed for h2; gives http/1.1 TLS."},
+        {"server_name", NULL, CONF_TEXT, 0, UP(server_name), .check = check_host,
+         .sentence = "The name in its certificate; none: the host of `address`."},
+        {"host", NULL, CONF_TEXT, 0, UP(host), .check = check_host,
+         .sentence = "The host it is asked for; none: the one the client asked for."},
+        {"connections", "0", CONF_COUNT, 0, UP(connections), 0, 10000,
+         .sentence = "Connections that one worker keeps to it; 0: two, or with http/1.1 one for "
+                     "each request that is open."},
         {"max_in_flight", "64", CONF_COUNT, 0, UP(max_in_flight), 1, 10000,
          .sentence = "Requests that one worker has open with it."},
         {"connect_timeout", "500ms", CONF_DURATION, 0, UP(connect_timeout_ms), 10, 60000,
          .sentence = "For a new connection."},
         {"request_timeout", "10s", CONF_DURATION, 0, UP(request_timeout_ms), 10, 600000,
          .sentence = "From a request to the head of its answer, and between two pieces of it."},
+        {"idle_timeout", "4s", CONF_DURATION, 0, UP(idle_timeout_ms), 10, 3600000,
+         .sentence = "With http/1.1: how long a connection is kept unused; shorter than its own."},
 };
 static const struct conf_element upstream = {upstream_rows, NET_COUNT_OF(upstream_rows),
                                              sizeof(struct conf_upstream),
@@ -173,6 +182,21 @@ struct whole {
         struct conf_gateway conf;
 };
 
+static void finish_upstreams(struct conf_reader *r, const struct conf_gateway *g) {
+        char name[128];
+
+        for (size_t i = 0; i < g->upstreams.count; i++) {
+                const struct conf_upstream *up = &g->upstreams.at[i];
+                bool is_h2 = up->protocol == CONF_PROTOCOL_H2;
+
+                (void)snprintf(name, sizeof(name), "upstreams.%s.protocol", up->name);
+                if (is_h2 && !up->ca_file)
+                        conf_reader_fault(r, name, "expected ca_file beside h2");
+                if (up->protocol == CONF_PROTOCOL_H2C && up->ca_file)
+                        conf_reader_fault(r, name, "expected h2 or http/1.1 beside ca_file");
+        }
+}
+
 static void finish(struct conf_reader *r, void *conf) {
         struct conf_gateway *g = conf;
 
@@ -196,6 +220,7 @@ static void finish(struct conf_reader *r, void *conf) {
         if (g->snapshot.away_after_ms < 2 * g->snapshot.wait_ms)
                 conf_reader_fault(r, "snapshot.away_after",
                                   "expected at least twice snapshot.wait");
+        finish_upstreams(r, g);
         if (g->workers == 0)
                 g->workers = conf_cores();
 }

@@ -12,16 +12,20 @@
 #include "conf/conf.h"
 
 enum conf_store_kind { CONF_STORE_MEMORY };
-enum conf_protocol { CONF_PROTOCOL_H2C };
+enum conf_protocol { CONF_PROTOCOL_H2C, CONF_PROTOCOL_H2, CONF_PROTOCOL_HTTP11 };
 
 struct conf_upstream {
         const char *name; /* as sales name it: [a-z0-9][a-z0-9-]{0,62} */
         struct conf_address address;
         enum conf_protocol protocol;
-        uint32_t connections;   /* a worker */
-        uint32_t max_in_flight; /* requests, a worker */
+        const char *ca_file;     /* NULL: in the clear */
+        const char *server_name; /* NULL: the host of `address` */
+        const char *host;        /* NULL: as the client asked */
+        uint32_t connections;    /* a worker; 0: as many as suit the protocol */
+        uint32_t max_in_flight;  /* requests, a worker */
         uint32_t connect_timeout_ms;
         uint32_t request_timeout_ms;
+        uint32_t idle_timeout_ms; /* HTTP/1.1 */
 };
 
 struct conf_gateway {

@@ -233,6 +233,10 @@ static void pass_on(struct gw_request *r) {
                 .deadline_ms = up->request_timeout_ms,
         };
         gw_forward_head(&head, r, &q);
+        if (up->ca_file)
+                q.scheme = SPAN("https");
+        if (up->host)
+                q.authority = span_of(up->host);
         if (http_pool_start(pool, &f->call, &q) < 0) {
                 free(f);
                 answer_failure(r, HTTP_CALL_UNSENT);

@@ -16,6 +16,9 @@
 static void settings_destroy(struct gw_settings *s) {
         tls_context_free(&s->tls);
         tls_tickets_free(&s->tls_tickets);
+        for (size_t i = 0; s->upstream_tls && i < s->conf->upstreams.count; i++)
+                tls_context_free(&s->upstream_tls[i]);
+        free(s->upstream_tls);
         jwt_keys_free(&s->account_keys);
         jwt_keys_free(&s->pass_keys);
         adm_ticket_keys_free(&s->ticket_keys);
@@ -125,6 +128,28 @@ static int load_tls(struct gw_settings *s, FILE *faults) {
         return 1;
 }
 
+static int load_upstreams(struct gw_settings *s, FILE *faults) {
+        size_t n = s->conf->upstreams.count;
+        char why[WHY_MAX];
+        int bad = 0;
+        s->upstream_tls = calloc(n + 1, sizeof(struct tls_context *));
+        if (!s->upstream_tls)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const struct conf_upstream *up = &s->conf->upstreams.at[i];
+                struct tls_client_conf tls = {
+                        .ca_file = up->ca_file,
+                        .alpn = up->protocol == CONF_PROTOCOL_H2 ? TLS_ALPN_H2 : TLS_ALPN_HTTP11,
+                        .resume = true,
+                };
+                if (!up->ca_file || tls_client_new(&tls, &s->upstream_tls[i], why, sizeof why) == 0)
+                        continue;
+                fprintf(faults, "upstreams.%s.ca_file: %s\n", up->name, why);
+                bad = 1;
+        }
+        return bad;
+}
+
 static int render_jwks(struct gw_settings *s) {
         char *text = malloc(JWKS_MAX);
         struct json_out o;
@@ -153,9 +178,10 @@ static int load_keys(struct gw_settings *s, FILE *faults) {
         int passes = load_ring(&s->conf->pass.keys, "pass.keys", &s->pass_keys, faults);
         int tickets = load_tickets(s, faults);
         int bearer = load_bearer(s, faults);
-        if (accounts < 0 || passes < 0 || tickets < 0)
+        int upstreams = load_upstreams(s, faults);
+        if (accounts < 0 || passes < 0 || tickets < 0 || upstreams < 0)
                 return -ENOMEM;
-        if (tls || accounts || passes || tickets || bearer)
+        if (tls || accounts || passes || tickets || bearer || upstreams)
                 return 1;
         if (jwt_keys_count(s->pass_keys) == 0 || !jwt_keys_can_sign(s->pass_keys, 0)) {
                 fprintf(faults, "pass.keys: the first file must hold a private P-256 key\n");

@@ -29,9 +29,10 @@ struct gw_settings {
         atomic_uint refs;
         struct conf_gateway *conf;
         struct tls_context *tls;
-        struct tls_tickets *tls_tickets; /* the same from start to end */
-        struct jwt_keys *account_keys;   /* may be empty */
-        struct jwt_keys *pass_keys;      /* the first signs */
+        struct tls_tickets *tls_tickets;   /* the same from start to end */
+        struct tls_context **upstream_tls; /* as upstreams in conf; NULL: in the clear */
+        struct jwt_keys *account_keys;     /* may be empty */
+        struct jwt_keys *pass_keys;        /* the first signs */
         struct adm_ticket_keys *ticket_keys;
         uint8_t guest_key[32];         /* MAC of guest cookies, from the first ticket key */
         char bearer[GW_TOKEN_MAX + 8]; /* "Bearer TOKEN" for the origin */

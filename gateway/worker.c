@@ -12,7 +12,9 @@
 
 #define HEADER_BYTES 32768  /* of an answer's head from behind */
 #define WINDOW_BYTES 131072 /* a stream's receive window from behind */
-#define WAITING_FACTOR 4    /* calls that may wait for each that may fly */
+/* To an upstream that takes many requests on one connection. */
+#define MULTIPLEXED_CONNECTIONS 2
+#define WAITING_FACTOR 4 /* calls that may wait for each that may fly */
 #define BREAKER_FAILURES 3
 #define BREAKER_MS 1000
 
@@ -41,20 +43,40 @@ static int open_origin(struct gw_worker *w) {
         return http_pool_new(w->loop, &pool, &w->origin);
 }
 
-static int open_upstream(struct gw_worker *w, const struct conf_upstream *up,
-                         struct http_pool **out) {
+static const char *name_of(const struct conf_upstream *up, char *out, size_t cap) {
+        const char *written = up->address.written, *colon = strrchr(written, ':');
+        size_t len = colon ? (size_t)(colon - written) : strlen(written);
+        if (up->server_name)
+                return up->server_name;
+        if (len > 2 && written[0] == '[') {
+                written++;
+                len -= 2;
+        }
+        (void)snprintf(out, cap, "%.*s", (int)len, written);
+        return out;
+}
+
+static int open_upstream(struct gw_worker *w, size_t i) {
+        const struct conf_upstream *up = &w->conf->upstreams.at[i];
+        bool is_http11 = up->protocol == CONF_PROTOCOL_HTTP11;
+        uint32_t suited = is_http11 ? up->max_in_flight : MULTIPLEXED_CONNECTIONS;
+        char name[260];
         struct http_pool_conf pool = {
+                .protocol = is_http11 ? HTTP_PROTOCOL_HTTP11 : HTTP_PROTOCOL_H2,
                 .address = up->address.text,
-                .connections = up->connections,
+                .tls = w->settings->upstream_tls[i],
+                .server_name = up->ca_file ? name_of(up, name, sizeof name) : NULL,
+                .connections = up->connections ? up->connections : suited,
                 .in_flight = up->max_in_flight,
                 .waiting = up->max_in_flight * WAITING_FACTOR,
                 .header_bytes = HEADER_BYTES,
                 .window_bytes = WINDOW_BYTES,
                 .breaker_failures = BREAKER_FAILURES,
                 .connect_ms = up->connect_timeout_ms,
+                .idle_ms = up->idle_timeout_ms,
                 .breaker_ms = BREAKER_MS,
         };
-        return http_pool_new(w->loop, &pool, out);
+        return http_pool_new(w->loop, &pool, &w->upstreams[i]);
 }
 
 static int open_pools(struct gw_worker *w) {
@@ -63,7 +85,7 @@ static int open_pools(struct gw_worker *w) {
         if (r < 0 || !w->upstreams)
                 return r < 0 ? r : -ENOMEM;
         for (size_t i = 0; i < w->conf->upstreams.count; i++) {
-                r = open_upstream(w, &w->conf->upstreams.at[i], &w->upstreams[i]);
+                r = open_upstream(w, i);
                 if (r < 0)
                         return r;
                 w->n_upstreams++;

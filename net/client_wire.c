@@ -103,7 +103,14 @@ int client_wire_connected(struct client_wire *w) {
         return -error;
 }
 
-int client_wire_secure(struct client_wire *w, struct tls_context *tls, const char *server_name) {
+static bool agrees(const struct tls *t, unsigned alpn) {
+        unsigned chosen = tls_alpn(t);
+
+        return chosen == alpn || (chosen == 0 && alpn == TLS_ALPN_HTTP11);
+}
+
+int client_wire_secure(struct client_wire *w, struct tls_context *tls, const char *server_name,
+                       unsigned alpn) {
         int r;
 
         if (!w->tls)
@@ -113,7 +120,7 @@ int client_wire_secure(struct client_wire *w, struct tls_context *tls, const cha
         r = tls_handshake(w->tls);
         switch (r) {
         case TLS_DONE:
-                return tls_alpn(w->tls) == TLS_ALPN_H2 ? CLIENT_WIRE_DONE : -EPROTO;
+                return agrees(w->tls, alpn) ? CLIENT_WIRE_DONE : -EPROTO;
         case TLS_WANT_READ:
         case TLS_WANT_WRITE:
                 loop_io_want(&w->io, r == TLS_WANT_READ ? LOOP_READ : LOOP_WRITE);
@@ -123,8 +130,8 @@ int client_wire_secure(struct client_wire *w, struct tls_context *tls, const cha
         }
 }
 
-void client_wire_watch(struct client_wire *w) {
-        unsigned events = LOOP_READ;
+void client_wire_watch(struct client_wire *w, bool input) {
+        unsigned events = input ? LOOP_READ : 0;
 
         if (buf_len(&w->out) || w->read_wants_write)
                 events |= LOOP_WRITE;

@@ -38,13 +38,14 @@ void client_wire_close(struct client_wire *w, bool is_orderly);
 
 /* Once writable: 0, or why there is no connection. */
 NET_MUST int client_wire_connected(struct client_wire *w);
-/* DONE, WAIT, or -errno; -EPROTO when the peer does not agree on HTTP/2. The
- * first call begins the handshake. */
+/* DONE, WAIT, or -errno; -EPROTO when the peer does not agree on `alpn`, one of
+ * enum tls_alpn; for HTTP/1.1 saying nothing is agreeing. The first call begins
+ * the handshake. */
 NET_MUST int client_wire_secure(struct client_wire *w, struct tls_context *tls,
-                                const char *server_name);
+                                const char *server_name, unsigned alpn);
 
-/* Watches for input, and for output while something waits. */
-void client_wire_watch(struct client_wire *w);
+/* Watches for input if asked to, and for output while something waits. */
+void client_wire_watch(struct client_wire *w, bool input);
 
 /* Reads what is at hand, up to `size`. DONE: there may be more; WAIT: that was
  * all; CLOSED or -errno: no more will come. `*n` counts in every case. */

@@ -19,9 +19,9 @@
 static const struct h2_bucket_conf glitch_limit = {GLITCH_BURST, GLITCH_PER_S};
 
 struct record {
-        enum h2_client_kind kind;
-        enum h2_client_end end;
-        struct h2_call *call; /* NULL: cancelled since */
+        enum client_event_kind kind;
+        enum client_end end;
+        struct client_call *call; /* NULL: cancelled since */
         union {
                 const char *data;
                 size_t first_field;
@@ -38,7 +38,7 @@ struct strings {
 
 /* The header block on its way in; blocks never interleave. */
 struct block {
-        struct h2_call *call; /* NULL: nobody wants it */
+        struct client_call *call; /* NULL: nobody wants it */
         uint32_t bytes;
         int status;
         bool is_over_limit;
@@ -46,7 +46,7 @@ struct block {
 
 struct h2_client {
         nghttp2_session *session;
-        struct h2_client_conf conf;
+        struct client_session_conf conf;
         struct h2_bucket glitches;
         uint32_t glitches_paid;
         int64_t now_ms;
@@ -63,12 +63,12 @@ struct h2_client {
         bool greeted, going, over, abused;
 };
 
-static struct h2_call *call_of(nghttp2_session *session, int32_t stream) {
+static struct client_call *call_of(nghttp2_session *session, int32_t stream) {
         return stream ? nghttp2_session_get_stream_user_data(session, stream) : NULL;
 }
 
-static struct record *add_record(struct h2_client *h, enum h2_client_kind kind,
-                                 struct h2_call *call) {
+static struct record *add_record(struct h2_client *h, enum client_event_kind kind,
+                                 struct client_call *call) {
         if (h->n_records == h->record_slots) {
                 size_t slots = h->record_slots ? h->record_slots * 2 : 8;
                 struct record *grown = realloc(h->records, slots * sizeof(*grown));
@@ -85,8 +85,8 @@ static struct record *add_record(struct h2_client *h, enum h2_client_kind kind,
         return r;
 }
 
-static int add_end(struct h2_client *h, struct h2_call *call, enum h2_client_end end) {
-        struct record *r = add_record(h, H2_CLIENT_END, call);
+static int add_end(struct h2_client *h, struct client_call *call, enum client_end end) {
+        struct record *r = add_record(h, CLIENT_EVENT_END, call);
 
         if (!r)
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -143,7 +143,7 @@ static void add_glitch(struct h2_client *h, uint32_t weight) {
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
         struct h2_client *h = user;
-        struct h2_call *call = call_of(session, frame->hd.stream_id);
+        struct client_call *call = call_of(session, frame->hd.stream_id);
 
         drop_block_fields(h);
         h->block = (struct block){.call = call && !call->ended ? call : NULL};
@@ -188,7 +188,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
                    size_t len, void *user) {
         struct h2_client *h = user;
-        struct h2_call *call = call_of(session, stream);
+        struct client_call *call = call_of(session, stream);
         struct record *r;
 
         (void)flags;
@@ -196,7 +196,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
         h->bytes_useful += len;
         if (!call || call->ended || len == 0)
                 return 0;
-        r = add_record(h, H2_CLIENT_DATA, call);
+        r = add_record(h, CLIENT_EVENT_DATA, call);
         if (!r)
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
         r->data = (const char *)data;
@@ -206,7 +206,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 
 /* A header block is complete. */
 static int end_block(struct h2_client *h) {
-        struct h2_call *call = h->block.call;
+        struct client_call *call = h->block.call;
         struct record *r;
 
         h->block.call = NULL;
@@ -214,7 +214,7 @@ static int end_block(struct h2_client *h) {
                 return 0;
         if (h->block.is_over_limit) {
                 call->needs_reset = true;
-                return add_end(h, call, H2_CLIENT_MALFORMED);
+                return add_end(h, call, CLIENT_END_MALFORMED);
         }
         if (call->head_seen)
                 return 0;
@@ -223,7 +223,7 @@ static int end_block(struct h2_client *h) {
                 drop_block_fields(h);
                 return 0;
         }
-        r = add_record(h, H2_CLIENT_HEAD, call);
+        r = add_record(h, CLIENT_EVENT_HEAD, call);
         if (!r)
                 return NGHTTP2_ERR_CALLBACK_FAILURE;
         r->status = h->block.status;
@@ -263,7 +263,7 @@ static void weigh(struct h2_client *h, const nghttp2_frame *frame) {
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
         struct h2_client *h = user;
-        struct h2_call *call;
+        struct client_call *call;
         int r = 0;
 
         weigh(h, frame);
@@ -290,25 +290,25 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
                 return r;
         call = call_of(session, frame->hd.stream_id);
-        return call && !call->ended ? add_end(h, call, H2_CLIENT_COMPLETE) : 0;
+        return call && !call->ended ? add_end(h, call, CLIENT_END_COMPLETE) : 0;
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t code, void *user) {
-        struct h2_call *call = call_of(session, stream);
-        enum h2_client_end end = H2_CLIENT_BROKEN;
+        struct client_call *call = call_of(session, stream);
+        enum client_end end = CLIENT_END_BROKEN;
 
         if (!call || call->ended)
                 return 0;
         if (code == NGHTTP2_REFUSED_STREAM && !call->head_seen)
-                end = H2_CLIENT_REFUSED;
+                end = CLIENT_END_REFUSED;
         else if (!call->peer_reset && code != NGHTTP2_INTERNAL_ERROR)
-                end = H2_CLIENT_MALFORMED;
+                end = CLIENT_END_MALFORMED;
         return add_end(user, call, end);
 }
 
 static int on_before_send(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
         struct h2_client *h = user;
-        struct h2_call *call;
+        struct client_call *call;
 
         if (frame->hd.type != NGHTTP2_HEADERS)
                 return 0;
@@ -352,7 +352,7 @@ static int new_session(struct h2_client *h) {
         return r;
 }
 
-struct h2_client *h2_client_new(const struct h2_client_conf *conf) {
+struct h2_client *h2_client_new(const struct client_session_conf *conf) {
         struct h2_client *h = calloc(1, sizeof(*h));
         const nghttp2_settings_entry settings[] = {
                 {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
@@ -388,8 +388,8 @@ void h2_client_free(struct h2_client **hp) {
         free(h);
 }
 
-int h2_client_submit(struct h2_client *h, struct h2_call *call, const struct http_call_request *r,
-                     bool kept) {
+int h2_client_submit(struct h2_client *h, struct client_call *call,
+                     const struct http_call_request *r, bool kept) {
         int id;
 
         if (h2_client_is_going(h))
@@ -399,7 +399,7 @@ int h2_client_submit(struct h2_client *h, struct h2_call *call, const struct htt
         id = kept ? 0 : h2_request_check(r);
         if (id < 0)
                 return id;
-        *call = (struct h2_call){.body = r->body, .first_byte = UINT64_MAX};
+        *call = (struct client_call){.body = r->body, .first_byte = UINT64_MAX};
         id = h2_request_submit(h->session, call, r, kept);
         h->going |= id == -ENOTCONN;
         if (id < 0)
@@ -412,7 +412,7 @@ int h2_client_submit(struct h2_client *h, struct h2_call *call, const struct htt
 }
 
 /* The library holds the call no longer. */
-static void detach(struct h2_client *h, struct h2_call *call) {
+static void detach(struct h2_client *h, struct client_call *call) {
         assert(h->n_open > 0);
         h->n_open--;
         (void)nghttp2_session_set_stream_user_data(h->session, call->stream, NULL);
@@ -421,11 +421,11 @@ static void detach(struct h2_client *h, struct h2_call *call) {
 }
 
 /* Failing to submit means no memory: the next output fails, too. */
-static void reset(struct h2_client *h, const struct h2_call *call, uint32_t code) {
+static void reset(struct h2_client *h, const struct client_call *call, uint32_t code) {
         (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, call->stream, code);
 }
 
-void h2_client_cancel(struct h2_client *h, struct h2_call *call) {
+void h2_client_cancel(struct h2_client *h, struct client_call *call) {
         bool ended = call->ended;
 
         for (size_t i = h->next_record; i < h->n_records; i++)
@@ -438,7 +438,7 @@ void h2_client_cancel(struct h2_client *h, struct h2_call *call) {
         call->ended = true;
 }
 
-void h2_client_consumed(struct h2_client *h, struct h2_call *call, size_t n) {
+void h2_client_consumed(struct h2_client *h, struct client_call *call, size_t n) {
         if (!call->ended)
                 (void)nghttp2_session_consume_stream(h->session, call->stream, n);
 }
@@ -458,7 +458,7 @@ int h2_client_feed(struct h2_client *h, struct span data, int64_t now_ms) {
         return 0;
 }
 
-static void take_end(struct h2_client *h, struct h2_call *call) {
+static void take_end(struct h2_client *h, struct client_call *call) {
         /* An answer may end before its request: the rest is not wanted. */
         bool is_half_open = nghttp2_session_get_stream_local_close(h->session, call->stream) == 0;
 
@@ -469,23 +469,23 @@ static void take_end(struct h2_client *h, struct h2_call *call) {
                 reset(h, call, NGHTTP2_NO_ERROR);
 }
 
-bool h2_client_next(struct h2_client *h, struct h2_client_event *out) {
+bool h2_client_next(struct h2_client *h, struct client_event *out) {
         while (h->next_record < h->n_records) {
                 const struct record *r = &h->records[h->next_record++];
 
                 if (!r->call)
                         continue;
-                *out = (struct h2_client_event){.kind = r->kind, .end = r->end, .call = r->call};
+                *out = (struct client_event){.kind = r->kind, .end = r->end, .call = r->call};
                 switch (r->kind) {
-                case H2_CLIENT_HEAD:
+                case CLIENT_EVENT_HEAD:
                         out->status = r->status;
                         out->headers = r->n ? h->fields + r->first_field : NULL;
                         out->n_headers = r->n;
                         break;
-                case H2_CLIENT_DATA:
+                case CLIENT_EVENT_DATA:
                         out->data = (struct span){r->data, r->n};
                         break;
-                case H2_CLIENT_END:
+                case CLIENT_EVENT_END:
                         take_end(h, r->call);
                         break;
                 }

@@ -15,7 +15,7 @@
  *            call as malformed; a peer that sends mostly control frames, or
  *            mostly nothing of use, ends the connection (feed: -EPROTO).
  * Units      bytes; milliseconds of the monotonic clock.
- * Ownership  an h2_call is embedded by its owner and stays until its END event
+ * Ownership  a call is embedded by its owner and stays until its END event
  *            or h2_client_cancel(). The session does not free calls.
  * Context    one thread; nothing here calls back.
  * Source     RFC 9113, RFC 9110.
@@ -23,53 +23,12 @@
 #ifndef NET_H2_CLIENT_H
 #define NET_H2_CLIENT_H
 
-#include "net/http_client.h"
+#include "net/client_call.h"
 
 struct h2_client;
 
-struct h2_client_conf {
-        uint32_t max_streams;
-        uint32_t header_bytes;
-        uint32_t window_bytes; /* of a stream; the connection's is wider */
-};
-
-enum h2_client_kind {
-        H2_CLIENT_HEAD, /* final status and fields */
-        H2_CLIENT_DATA,
-        H2_CLIENT_END, /* the last of its call; the session forgot it */
-};
-
-enum h2_client_end {
-        H2_CLIENT_COMPLETE,
-        H2_CLIENT_REFUSED,   /* the peer says it did nothing with it */
-        H2_CLIENT_BROKEN,    /* the peer broke it off */
-        H2_CLIENT_MALFORMED, /* the answer broke the rules or a limit */
-};
-
-/* Fields are the session's, but for `first_byte`. */
-struct h2_call {
-        int32_t stream;
-        bool head_seen;
-        bool ended;       /* its END is recorded */
-        bool needs_reset; /* by us, when END is taken */
-        bool peer_reset;
-        struct span body;    /* what is still to be sent; borrowed */
-        uint64_t first_byte; /* where its head begins in the output, counted
-                                from the first byte; UINT64_MAX: not put out */
-};
-
-struct h2_client_event {
-        enum h2_client_kind kind;
-        enum h2_client_end end;
-        struct h2_call *call;
-        int status;
-        const struct http_header *headers;
-        size_t n_headers;
-        struct span data;
-};
-
 /* NULL when out of memory. The preface and SETTINGS are its first output. */
-struct h2_client *h2_client_new(const struct h2_client_conf *conf);
+struct h2_client *h2_client_new(const struct client_session_conf *conf);
 /* Calls still open are forgotten without an event. */
 void h2_client_free(struct h2_client **h);
 
@@ -77,17 +36,17 @@ void h2_client_free(struct h2_client **h);
  * -ENOMEM. `r->body` must live until the call's end. With `kept` set all of `r`
  * must, it has passed the check, and nothing is copied. Content-length is
  * written from the body alone, whatever the caller gave. */
-NET_MUST int h2_client_submit(struct h2_client *h, struct h2_call *call,
+NET_MUST int h2_client_submit(struct h2_client *h, struct client_call *call,
                               const struct http_call_request *r, bool kept);
 /* Forgets an open call: no event of it comes any more. */
-void h2_client_cancel(struct h2_client *h, struct h2_call *call);
+void h2_client_cancel(struct h2_client *h, struct client_call *call);
 /* Lets the peer send `n` more bytes of this call's answer. */
-void h2_client_consumed(struct h2_client *h, struct h2_call *call, size_t n);
+void h2_client_consumed(struct h2_client *h, struct client_call *call, size_t n);
 
 /* 0, -EPROTO or -ENOMEM: then the connection is of no further use. At most
  * 64 KiB at once. */
 NET_MUST int h2_client_feed(struct h2_client *h, struct span data, int64_t now_ms);
-bool h2_client_next(struct h2_client *h, struct h2_client_event *out);
+bool h2_client_next(struct h2_client *h, struct client_event *out);
 void h2_client_done(struct h2_client *h);
 /* 1 and the next bytes to send, valid until the next call into the session;
  * 0 when there are none; -EPROTO, -ENOMEM. */

@@ -9,7 +9,14 @@
 
 /* Fields that frame or route a message are written by the session, not given
  * by the caller; a length that the caller believes in is not asked for. */
-static bool is_for_caller(enum http_field id) {
+static bool is_for_caller(struct span name) {
+        enum http_field id = http_field_of(name);
+        static const struct span never[] = {SPAN("keep-alive"), SPAN("proxy-connection"),
+                                            SPAN("upgrade"), SPAN("trailer")};
+
+        for (size_t i = 0; id == HTTP_FIELD_UNKNOWN && i < NET_COUNT_OF(never); i++)
+                if (span_eq(name, never[i]))
+                        return false;
         return id != HTTP_FIELD_CONNECTION && id != HTTP_FIELD_HOST && id != HTTP_FIELD_TE &&
                id != HTTP_FIELD_TRANSFER_ENCODING && id != HTTP_FIELD_EXPECT;
 }
@@ -26,7 +33,7 @@ static bool is_header_fit(const struct http_header *f) {
         return f->name.len && f->name.p[0] != ':' &&
                nghttp2_check_header_name((const uint8_t *)f->name.p, f->name.len) &&
                nghttp2_check_header_value_rfc9113((const uint8_t *)f->value.p, f->value.len) &&
-               is_for_caller(http_field_of(f->name));
+               is_for_caller(f->name);
 }
 
 int h2_request_check(const struct http_call_request *r) {
@@ -92,7 +99,7 @@ static size_t fill_fields(nghttp2_nv *nv, const struct http_call_request *r, boo
 static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *buf, size_t size,
                          uint32_t *flags, nghttp2_data_source *source, void *user) {
         /* Not through `source`: a cancelled call may be gone. */
-        struct h2_call *call = nghttp2_session_get_stream_user_data(session, stream);
+        struct client_call *call = nghttp2_session_get_stream_user_data(session, stream);
 
         (void)source;
         (void)user;
@@ -108,7 +115,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *buf,
         return (ssize_t)size;
 }
 
-int h2_request_submit(struct nghttp2_session *session, struct h2_call *call,
+int h2_request_submit(struct nghttp2_session *session, struct client_call *call,
                       const struct http_call_request *r, bool kept) {
         nghttp2_nv nv[FIELDS_MAX + 5];
         nghttp2_data_provider body = {.read_callback = read_body};

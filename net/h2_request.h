@@ -20,7 +20,7 @@ NET_MUST int h2_request_check(const struct http_call_request *r);
  * passed the check. -ENOTCONN when numbers ran out, -ENOMEM. With `kept` set
  * nothing of `r` is copied, and it must live until the head is put out; the
  * body is always read from `call`. */
-NET_MUST int h2_request_submit(struct nghttp2_session *session, struct h2_call *call,
+NET_MUST int h2_request_submit(struct nghttp2_session *session, struct client_call *call,
                                const struct http_call_request *r, bool kept);
 
 #endif

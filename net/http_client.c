@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "net/client_session.h"
 #include "net/client_wire.h"
-#include "net/h2_client.h"
 #include "net/h2_request.h"
 
 /* A thread has one turn at a time, so its connections share the memory that
@@ -24,14 +24,14 @@ static _Thread_local char out_scratch[SCRATCH_BYTES];
 enum client_state {
         CLIENT_CONNECTING, /* TCP */
         CLIENT_SECURING,   /* TLS */
-        CLIENT_GREETING,   /* our preface is out, the peer's SETTINGS are not in */
+        CLIENT_GREETING,   /* HTTP/2: our preface is out, the peer's SETTINGS are not in */
         CLIENT_READY,
         CLIENT_DRAINING, /* no new calls, by our wish or the peer's */
         CLIENT_CLOSED,   /* freed at the end of the turn */
 };
 
 struct call {
-        struct h2_call h2;
+        struct client_call seen;       /* by the session */
         struct http_call *prev, *next; /* of the client's */
         int64_t deadline_at_ms;
         char *body; /* our copy, or NULL */
@@ -48,8 +48,10 @@ struct http_client {
         struct loop_timer timer; /* the connect's deadline, then the calls' */
         int64_t timer_at_ms;     /* INT64_MAX: not started */
         struct loop_defer turn;
-        bool read_again;      /* there is more, but no event will say so */
-        struct h2_client *h2; /* NULL before GREETING */
+        bool read_again;               /* there is more, but no event will say so */
+        bool is_paused;                /* the session is full */
+        int64_t idle_at_ms;            /* HTTP/1.1: since when without a call */
+        struct client_session session; /* open from GREETING on */
         struct http_call *calls;
         uint32_t n_calls;
 };
@@ -58,8 +60,8 @@ static struct call *call_of(struct http_call *c) {
         return (struct call *)(void *)c->priv;
 }
 
-static struct http_call *http_call_of(struct h2_call *h2) {
-        return NET_CONTAINER_OF(h2, struct http_call, priv);
+static struct http_call *http_call_of(struct client_call *seen) {
+        return NET_CONTAINER_OF(seen, struct http_call, priv);
 }
 
 static void on_turn_end(struct loop_defer *d);
@@ -102,15 +104,20 @@ static void finish(struct http_client *c, struct http_call *call, enum http_call
 static void on_retire(struct loop_defer *d) {
         struct http_client *c = NET_CONTAINER_OF(d, struct http_client, turn);
 
-        h2_client_free(&c->h2);
+        client_session_close(&c->session);
         free((char *)(uintptr_t)c->conf.server_name);
         free(c);
 }
 
-/* A call whose head did not leave us whole was surely not acted upon. */
-static enum http_call_outcome outcome_at_close(const struct http_client *c,
-                                               struct http_call *call) {
-        return call_of(call)->h2.first_byte >= c->wire.accepted ? HTTP_CALL_UNSENT : HTTP_CALL_LOST;
+/* A call of which nothing left us was surely not acted upon; one that is as
+ * good as that may be repeated, when it was the peer who closed. */
+static enum http_call_outcome outcome_at_close(const struct http_client *c, struct http_call *call,
+                                               int why) {
+        if (call_of(call)->seen.first_byte >= c->wire.accepted)
+                return HTTP_CALL_UNSENT;
+        if ((why == -ECONNRESET || why == -EPIPE) && client_session_may_repeat(&c->session))
+                return HTTP_CALL_UNSENT;
+        return HTTP_CALL_LOST;
 }
 
 static void close_now(struct http_client *c, int why) {
@@ -121,7 +128,7 @@ static void close_now(struct http_client *c, int why) {
         loop_defer_cancel(c->loop, &c->turn);
         client_wire_close(&c->wire, why == 0);
         while (c->calls)
-                finish(c, c->calls, outcome_at_close(c, c->calls));
+                finish(c, c->calls, outcome_at_close(c, c->calls, why));
         if (c->conf.on_closed)
                 c->conf.on_closed(c->conf.owner, c, why);
         loop_defer(c->loop, &c->turn, on_retire);
@@ -157,7 +164,7 @@ static void expire_calls(struct http_client *c) {
         int64_t earliest;
 
         while ((call = next_expired(c, loop_now_ms(c->loop), &earliest))) {
-                h2_client_cancel(c->h2, &call_of(call)->h2);
+                client_session_cancel(&c->session, &call_of(call)->seen);
                 finish(c, call, HTTP_CALL_TIMEOUT);
                 if (!is_open(c))
                         return;
@@ -167,48 +174,55 @@ static void expire_calls(struct http_client *c) {
                 ask_timer(c, earliest);
 }
 
-static enum http_call_outcome outcome_of(enum h2_client_end end) {
-        switch (end) {
-        case H2_CLIENT_COMPLETE:
-                return HTTP_CALL_OK;
-        case H2_CLIENT_REFUSED:
-                return HTTP_CALL_UNSENT;
-        case H2_CLIENT_BROKEN:
-                return HTTP_CALL_LOST;
-        case H2_CLIENT_MALFORMED:
-                return HTTP_CALL_PROTOCOL;
-        }
-        return HTTP_CALL_PROTOCOL;
+static const enum http_call_outcome outcome_of[] = {
+        [CLIENT_END_COMPLETE] = HTTP_CALL_OK,
+        [CLIENT_END_REFUSED] = HTTP_CALL_UNSENT,
+        [CLIENT_END_BROKEN] = HTTP_CALL_LOST,
+        [CLIENT_END_MALFORMED] = HTTP_CALL_PROTOCOL,
+};
+
+/* HTTP/1.1: the connection has no call, and can take the next. */
+static void tell_idle(struct http_client *c) {
+        if (!c->session.http11 || http_client_room(c) == 0)
+                return;
+        c->idle_at_ms = loop_now_ms(c->loop);
+        if (c->conf.idle_ms > 0)
+                ask_timer(c, c->idle_at_ms + c->conf.idle_ms);
+        if (c->conf.on_ready)
+                c->conf.on_ready(c->conf.owner, c);
 }
 
-static void deliver_one(struct http_client *c, const struct h2_client_event *e) {
+static void deliver_one(struct http_client *c, const struct client_event *e) {
         struct http_call *call = http_call_of(e->call);
 
         switch (e->kind) {
-        case H2_CLIENT_HEAD:
+        case CLIENT_EVENT_HEAD:
                 if (call->events->on_head)
                         call->events->on_head(call, e->status, e->headers, e->n_headers);
                 break;
-        case H2_CLIENT_DATA:
+        case CLIENT_EVENT_DATA:
                 if (!call->manual_window)
-                        h2_client_consumed(c->h2, e->call, e->data.len);
+                        client_session_consumed(&c->session, e->call, e->data.len);
                 if (call->events->on_data)
                         call->events->on_data(call, e->data);
                 break;
-        case H2_CLIENT_END:
-                finish(c, call, outcome_of(e->end));
+        case CLIENT_EVENT_END:
+                if (buf_len(&c->wire.out))
+                        client_session_end_early(&c->session);
+                finish(c, call, outcome_of[e->end]);
+                tell_idle(c);
                 break;
         }
 }
 
 /* Tells what the session recorded. Any callback may close the connection. */
 static void deliver(struct http_client *c) {
-        struct h2_client_event e;
+        struct client_event e;
 
-        while (is_open(c) && h2_client_next(c->h2, &e))
+        while (is_open(c) && client_session_next(&c->session, &e))
                 deliver_one(c, &e);
         if (is_open(c))
-                h2_client_done(c->h2);
+                client_session_done(&c->session);
 }
 
 /* Fills the thread's scratch from the session. */
@@ -217,7 +231,7 @@ static int gather(struct http_client *c, struct span *out) {
 
         while (n + FRAME_BYTES <= SCRATCH_BYTES) {
                 struct span frame;
-                int r = h2_client_output(c->h2, &frame);
+                int r = client_session_output(&c->session, &frame);
 
                 if (r < 0)
                         return r;
@@ -248,42 +262,54 @@ static int flush(struct http_client *c) {
         }
 }
 
+/* Whether nothing is left to do on it. HTTP/1.1 gives a connection up along
+ * with what it did not yet send. */
+static bool is_finished(const struct http_client *c, int flushed) {
+        return c->state == CLIENT_DRAINING && c->n_calls == 0 &&
+               (flushed == CLIENT_WIRE_DONE || c->session.http11);
+}
+
 /* The end of a turn: everything the turn's callbacks asked for leaves in one
  * write, then the connection closes if it has nothing left to do. */
 static void on_turn_end(struct loop_defer *d) {
         struct http_client *c = NET_CONTAINER_OF(d, struct http_client, turn);
-        int r;
+        int r = CLIENT_WIRE_WAIT;
 
         if (c->failed) {
                 close_now(c, c->failed);
                 return;
         }
-        if (!c->h2)
+        if (!client_session_is_open(&c->session))
                 return;
-        r = flush(c);
+        if (c->state == CLIENT_READY && client_session_is_going(&c->session))
+                c->state = CLIENT_DRAINING;
+        if (!is_finished(c, r))
+                r = flush(c);
         deliver(c);
         if (!is_open(c))
                 return;
-        if (r == CLIENT_WIRE_DONE && h2_client_is_over(c->h2))
+        if (r == CLIENT_WIRE_DONE && client_session_is_over(&c->session))
                 r = -EPROTO;
         if (r < 0)
                 close_now(c, r);
-        else if (r == CLIENT_WIRE_DONE && c->state == CLIENT_DRAINING && c->n_calls == 0)
+        else if (is_finished(c, r))
                 close_now(c, 0);
         else
-                client_wire_watch(&c->wire);
+                client_wire_watch(&c->wire, !client_session_is_full(&c->session));
 }
 
 /* What the bytes just read changed for the connection as a whole. */
 static void follow_peer(struct http_client *c) {
-        if (c->state == CLIENT_GREETING && h2_client_is_greeted(c->h2)) {
+        if (c->state == CLIENT_GREETING && client_session_is_greeted(&c->session)) {
                 c->state = CLIENT_READY;
                 c->timer_at_ms = INT64_MAX;
                 loop_timer_cancel(&c->timer);
-                if (c->conf.on_ready)
+                if (c->session.http11)
+                        tell_idle(c);
+                else if (c->conf.on_ready)
                         c->conf.on_ready(c->conf.owner, c);
         }
-        if (c->state == CLIENT_READY && h2_client_is_going(c->h2))
+        if (c->state == CLIENT_READY && client_session_is_going(&c->session))
                 c->state = CLIENT_DRAINING;
         ask_turn_end(c);
 }
@@ -294,19 +320,28 @@ static void on_end_of_input(struct http_client *c, int r) {
         close_now(c, r);
 }
 
+/* Feeds what came and tells of it; false when the connection is closed. */
+static bool take_input(struct http_client *c, struct span data, bool has_ended, int *r) {
+        *r = data.len ? client_session_feed(&c->session, data, loop_now_ms(c->loop)) : 0;
+        if (has_ended)
+                client_session_feed_end(&c->session);
+        deliver(c);
+        if (is_open(c) && *r == 0)
+                follow_peer(c);
+        return is_open(c);
+}
+
 static void read_input(struct http_client *c) {
         c->read_again = false;
         for (int i = 0; i < READS_PER_TURN; i++) {
                 size_t len;
-                int end = client_wire_read(&c->wire, in_scratch, SCRATCH_BYTES, &len), r = 0;
+                int end, r;
 
-                if (len)
-                        r = h2_client_feed(c->h2, (struct span){in_scratch, len},
-                                           loop_now_ms(c->loop));
-                deliver(c);
-                if (is_open(c) && r == 0)
-                        follow_peer(c);
-                if (!is_open(c))
+                c->is_paused = client_session_is_full(&c->session);
+                if (c->is_paused)
+                        return;
+                end = client_wire_read(&c->wire, in_scratch, SCRATCH_BYTES, &len);
+                if (!take_input(c, (struct span){in_scratch, len}, end == CLIENT_WIRE_CLOSED, &r))
                         return;
                 if (r < 0 || end < 0 || end == CLIENT_WIRE_CLOSED) {
                         on_end_of_input(c, r < 0 ? r : end);
@@ -320,23 +355,25 @@ static void read_input(struct http_client *c) {
 }
 
 static void greet(struct http_client *c) {
-        struct h2_client_conf conf = {.max_streams = c->conf.max_streams,
-                                      .header_bytes = c->conf.header_bytes,
-                                      .window_bytes = c->conf.window_bytes};
+        struct client_session_conf conf = {.max_streams = c->conf.max_streams,
+                                           .header_bytes = c->conf.header_bytes,
+                                           .window_bytes = c->conf.window_bytes};
 
         c->state = CLIENT_GREETING;
-        c->h2 = h2_client_new(&conf);
-        if (!c->h2)
-                c->failed = -ENOMEM;
+        c->failed = client_session_open(&c->session, c->conf.protocol, &conf);
         loop_io_want(&c->wire.io, LOOP_READ);
         ask_turn_end(c);
+        if (c->failed)
+                return;
+        follow_peer(c);
         /* SETTINGS may have come with the end of the handshake. */
-        if (c->h2 && client_wire_has_more(&c->wire))
+        if (is_open(c) && client_wire_has_more(&c->wire))
                 read_input(c);
 }
 
 static void secure(struct http_client *c) {
-        int r = client_wire_secure(&c->wire, c->conf.tls, c->conf.server_name);
+        unsigned alpn = c->conf.protocol == HTTP_PROTOCOL_H2 ? TLS_ALPN_H2 : TLS_ALPN_HTTP11;
+        int r = client_wire_secure(&c->wire, c->conf.tls, c->conf.server_name, alpn);
 
         if (r < 0)
                 close_now(c, r);
@@ -381,6 +418,17 @@ static void on_io(struct loop_io *io, unsigned events) {
         }
 }
 
+static void expire_idle(struct http_client *c) {
+        int64_t end_ms = c->idle_at_ms + c->conf.idle_ms;
+
+        if (!c->session.http11 || c->conf.idle_ms == 0)
+                return;
+        if (end_ms <= loop_now_ms(c->loop))
+                close_now(c, 0);
+        else
+                ask_timer(c, end_ms);
+}
+
 static void on_timer(struct loop_timer *t) {
         struct http_client *c = NET_CONTAINER_OF(t, struct http_client, timer);
 
@@ -390,6 +438,8 @@ static void on_timer(struct loop_timer *t) {
                 return;
         }
         expire_calls(c);
+        if (is_open(c) && c->n_calls == 0)
+                expire_idle(c);
         if (is_open(c) && c->read_again)
                 read_input(c);
 }
@@ -440,11 +490,11 @@ void http_client_drain(struct http_client *c) {
 }
 
 bool http_client_is_ready(const struct http_client *c) {
-        return c->state == CLIENT_READY && !h2_client_is_going(c->h2);
+        return c->state == CLIENT_READY && !client_session_is_going(&c->session);
 }
 
 uint32_t http_client_room(const struct http_client *c) {
-        return http_client_is_ready(c) ? h2_client_room(c->h2) : 0;
+        return http_client_is_ready(c) ? client_session_room(&c->session) : 0;
 }
 
 uint32_t http_client_open_calls(const struct http_client *c) {
@@ -465,12 +515,12 @@ static int start(struct http_client *c, struct http_call *call, const struct htt
         if (!http_client_is_ready(c))
                 return -ENOTCONN;
         *p = (struct call){.deadline_at_ms = deadline_at_ms};
-        result = h2_client_submit(c->h2, &p->h2, r, keeper != NULL);
+        result = client_session_submit(&c->session, &p->seen, r, keeper != NULL);
         if (result < 0)
                 return result;
         call->client = c;
         call->keeper = keeper;
-        call->stream = p->h2.stream;
+        call->stream = p->seen.stream;
         p->next = c->calls;
         if (c->calls)
                 call_of(c->calls)->prev = call;
@@ -513,7 +563,7 @@ void http_call_cancel(struct http_call *call) {
         const struct http_call_keeper *keeper = call->keeper;
 
         if (c) {
-                h2_client_cancel(c->h2, &call_of(call)->h2);
+                client_session_cancel(&c->session, &call_of(call)->seen);
                 unlink_call(c, call);
                 ask_turn_end(c);
         }
@@ -523,10 +573,19 @@ void http_call_cancel(struct http_call *call) {
 }
 
 void http_call_consumed(struct http_call *call, size_t n) {
-        if (!call->client)
+        struct http_client *c = call->client;
+
+        if (!c)
                 return;
-        h2_client_consumed(call->client->h2, &call_of(call)->h2, n);
-        ask_turn_end(call->client);
+        client_session_consumed(&c->session, &call_of(call)->seen, n);
+        ask_turn_end(c);
+        if (!c->is_paused || client_session_is_full(&c->session))
+                return;
+        c->is_paused = false;
+        if (!client_wire_has_more(&c->wire))
+                return;
+        c->read_again = true;
+        ask_timer(c, loop_now_ms(c->loop));
 }
 
 void http_call_extend(struct http_call *call, int64_t deadline_ms) {

@@ -1,5 +1,5 @@
-/* net/http_client.h - one HTTP/2 client connection (TLS or prior knowledge)
- * and the calls on it.
+/* net/http_client.h - one client connection of HTTP/2 or HTTP/1.1, under TLS or
+ * in the clear, and the calls on it: many at a time, or one.
  *
  * A call is one request and its answer. Its struct is embedded by the caller;
  * everything given to start is copied. `on_done` runs exactly once unless the
@@ -9,7 +9,8 @@
  * Ownership  the caller owns the call and keeps it until on_done or cancel.
  *            Spans given to callbacks live during the callback.
  * Context    the loop's thread.
- * Source     RFC 9113; which calls are safe to send again: 8.7, 6.8.
+ * Source     RFC 9113; which calls are safe to send again: 8.7, 6.8. RFC 9112,
+ *            9.3.
  */
 #ifndef NET_HTTP_CLIENT_H
 #define NET_HTTP_CLIENT_H
@@ -23,7 +24,8 @@ struct http_call;
 
 enum http_call_outcome {
         HTTP_CALL_OK,       /* the whole answer came */
-        HTTP_CALL_UNSENT,   /* surely not acted upon: safe to send again */
+        HTTP_CALL_UNSENT,   /* surely not acted upon, or a GET, HEAD or OPTIONS whose kept
+                               HTTP/1.1 connection ended without a byte: to be sent again */
         HTTP_CALL_TIMEOUT,  /* the deadline passed: the outcome is unknown */
         HTTP_CALL_LOST,     /* connection or stream broke: outcome unknown */
         HTTP_CALL_PROTOCOL, /* the answer was malformed or over a limit */
@@ -66,7 +68,13 @@ struct http_call_request {
         int64_t deadline_ms; /* from now; must be > 0 */
 };
 
+enum http_protocol {
+        HTTP_PROTOCOL_H2, /* without TLS by prior knowledge */
+        HTTP_PROTOCOL_HTTP11,
+};
+
 struct http_client_conf {
+        enum http_protocol protocol;
         const char *address;     /* "127.0.0.1:80" or "[::1]:80" */
         struct tls_context *tls; /* NULL: plain text */
         const char *server_name; /* SNI; NULL without TLS */
@@ -74,7 +82,9 @@ struct http_client_conf {
         uint32_t max_streams;    /* ours; the peer's setting may be lower */
         uint32_t header_bytes;   /* ceiling of an answer's head */
         uint32_t window_bytes;   /* a stream's receive window */
-        /* Ready to take calls. */
+        int64_t idle_ms;         /* HTTP/1.1: closes without a call; 0: never */
+        /* Ready to take calls. HTTP/1.1: and again after each call behind which
+         * it can take the next. */
         void (*on_ready)(void *owner, struct http_client *c);
         /* No call is left on it and none can be started; `why` is -errno, or 0
          * for an orderly end. The client is freed after this returns. */
@@ -109,8 +119,9 @@ NET_MUST int http_client_start(struct http_client *c, struct http_call *call,
 NET_MUST int http_client_start_kept(struct http_client *c, struct http_call *call,
                                     const struct http_call_request *request,
                                     const struct http_call_keeper *keeper);
-/* Forgets the call (RST_STREAM CANCEL if it is open); it may be freed or started
- * anew at once. Idempotent. */
+/* Forgets the call (RST_STREAM CANCEL if it is open; an HTTP/1.1 connection goes
+ * with it once a byte was sent); it may be freed or started anew at once.
+ * Idempotent. */
 void http_call_cancel(struct http_call *call);
 void http_call_consumed(struct http_call *call, size_t n);
 /* The deadline is `deadline_ms` > 0 from now instead: for answers that are

@@ -3,28 +3,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ENTRY_BYTES 2048 /* of an entry kept for the next call */
+#include "net/http_pool_entry.h"
+
 #define BACKOFF_FIRST_MS 20
 #define BACKOFF_MAX_MS 1000
 
-/* One call and its request, in one block. It is waiting (among `waiting`) or in
- * flight (`conn` set). */
-struct entry {
-        struct entry *prev, *next;
-        struct http_pool *pool;
-        struct http_call *call;
-        struct conn *conn;
-        struct http_call_request request; /* points behind this struct */
-        int64_t deadline_at_ms;
-        size_t size;
-        bool is_second_try;
-        bool is_probe; /* let through while the pool was away */
-};
-
 /* One connection. `is_leaving`: the peer takes no new calls, the open ones
- * finish; it no longer counts. `is_doomed`: to be closed at the turn's end. */
-struct conn {
-        struct conn *next;
+ * finish; it no longer counts. `is_doomed`: to be closed at the turn's end.
+ * HTTP/1.1: those without a call are among `idle`, the last used first. */
+struct pool_conn {
+        struct pool_conn *next;
+        struct pool_conn *idle_prev, *idle_next;
+        bool is_idle;
         struct http_pool *pool;
         struct http_client *client;
         uint32_t timeouts; /* in a row */
@@ -34,11 +24,11 @@ struct conn {
 struct http_pool {
         struct loop *loop;
         struct http_pool_conf conf;
-        struct conn *conns;
-        uint32_t n_conns; /* without the leaving ones */
-        struct entry *first, *last;
-        struct entry *spare; /* entries of ENTRY_BYTES */
-        uint32_t n_spare;
+        struct pool_conn *conns;
+        uint32_t n_conns;      /* without the leaving ones */
+        uint32_t n_connecting; /* of them, not yet ready */
+        struct pool_conn *idle;
+        struct pool_queue waiting;
         struct loop_defer turn;
         struct loop_timer timer;
         int64_t timer_at_ms;
@@ -60,109 +50,6 @@ static void ask_turn_end(struct http_pool *p) {
                 loop_defer(p->loop, &p->turn, on_turn_end);
 }
 
-static size_t request_bytes(const struct http_call_request *r) {
-        size_t n = r->n_headers * sizeof(*r->headers) + r->method.len + r->scheme.len +
-                   r->authority.len + r->path.len + r->body.len;
-
-        for (size_t i = 0; i < r->n_headers; i++)
-                n += r->headers[i].name.len + r->headers[i].value.len;
-        return n;
-}
-
-static struct span copied(char **at, struct span from) {
-        struct span to = {*at, from.len};
-
-        if (from.len)
-                memcpy(*at, from.p, from.len);
-        *at += from.len;
-        return to;
-}
-
-static void copy_request(struct entry *e, const struct http_call_request *r) {
-        struct http_header *headers = (struct http_header *)(void *)(e + 1);
-        char *at = (char *)(headers + r->n_headers);
-
-        e->request = (struct http_call_request){
-                .method = copied(&at, r->method),
-                .scheme = copied(&at, r->scheme),
-                .authority = copied(&at, r->authority),
-                .path = copied(&at, r->path),
-                .headers = headers,
-                .n_headers = r->n_headers,
-                .body = copied(&at, r->body),
-        };
-        for (size_t i = 0; i < r->n_headers; i++)
-                headers[i] = (struct http_header){.name = copied(&at, r->headers[i].name),
-                                                  .value = copied(&at, r->headers[i].value)};
-}
-
-static struct entry *entry_new(struct http_pool *p, struct http_call *call,
-                               const struct http_call_request *r) {
-        size_t size = sizeof(struct entry) + request_bytes(r);
-        struct entry *e = p->spare;
-
-        if (size < ENTRY_BYTES)
-                size = ENTRY_BYTES;
-        if (e && size == ENTRY_BYTES) {
-                p->spare = e->next;
-                p->n_spare--;
-        } else {
-                e = malloc(size);
-        }
-        if (!e)
-                return NULL;
-        *e = (struct entry){.pool = p,
-                            .call = call,
-                            .size = size,
-                            .deadline_at_ms = loop_now_ms(p->loop) + r->deadline_ms};
-        copy_request(e, r);
-        return e;
-}
-
-static void entry_free(struct http_pool *p, struct entry *e) {
-        if (e->size != ENTRY_BYTES || p->n_spare >= p->conf.in_flight) {
-                free(e);
-                return;
-        }
-        e->next = p->spare;
-        p->spare = e;
-        p->n_spare++;
-}
-
-static void enqueue(struct http_pool *p, struct entry *e, bool at_front) {
-        struct entry **end = at_front ? &p->first : &p->last;
-        struct entry *beside = *end;
-
-        e->conn = NULL;
-        e->prev = at_front ? NULL : beside;
-        e->next = at_front ? beside : NULL;
-        *end = e;
-        if (!beside)
-                p->first = p->last = e;
-        else if (at_front)
-                beside->prev = e;
-        else
-                beside->next = e;
-        p->stats.waiting++;
-}
-
-static void dequeue(struct http_pool *p, struct entry *e) {
-        *(e->prev ? &e->prev->next : &p->first) = e->next;
-        *(e->next ? &e->next->prev : &p->last) = e->prev;
-        p->stats.waiting--;
-}
-
-static struct entry *dequeue_first(struct http_pool *p) {
-        struct entry *e = p->first;
-
-        if (!e)
-                return NULL;
-        p->first = e->next;
-        *(e->next ? &e->next->prev : &p->last) = NULL;
-        p->stats.waiting--;
-        return e;
-}
-
 /* The timer serves the earliest instant asked for; what it finds to do asks
  * for the next. */
 static void ask_timer(struct http_pool *p, int64_t at_ms) {
@@ -175,10 +62,10 @@ static void ask_timer(struct http_pool *p, int64_t at_ms) {
 }
 
 /* Ends a call that is neither waiting nor in flight any more. */
-static void tell_end(struct http_pool *p, struct entry *e, enum http_call_outcome outcome) {
+static void tell_end(struct http_pool *p, struct pool_entry *e, enum http_call_outcome outcome) {
         struct http_call *call = e->call;
 
-        entry_free(p, e);
+        pool_entry_free(&p->waiting, e);
         call->pool = NULL;
         call->keeper = NULL;
         ask_turn_end(p);
@@ -187,13 +74,13 @@ static void tell_end(struct http_pool *p, struct entry *e, enum http_call_outcom
 
 /* Away: nothing waits for a host that does not answer. */
 static void go_away(struct http_pool *p) {
-        struct entry *e;
+        struct pool_entry *e;
 
         p->is_away = true;
         p->is_deaf = p->timeouts >= p->conf.breaker_failures;
         p->has_tripped = false;
         p->probe_at_ms = loop_now_ms(p->loop) + p->conf.breaker_ms;
-        while (!p->is_freed && (e = dequeue_first(p)))
+        while (!p->is_freed && (e = pool_queue_take_first(&p->waiting)))
                 tell_end(p, e, HTTP_CALL_UNSENT);
 }
 
@@ -205,8 +92,8 @@ static void come_back(struct http_pool *p) {
 }
 
 /* Counts an answer, or the want of one, against connection and pool. */
-static void judge(struct http_pool *p, struct entry *e, enum http_call_outcome outcome) {
-        struct conn *c = e->conn;
+static void judge(struct http_pool *p, struct pool_entry *e, enum http_call_outcome outcome) {
+        struct pool_conn *c = e->conn;
         bool is_probe = e->is_probe && p->is_away;
 
         switch (outcome) {
@@ -234,6 +121,7 @@ static void judge(struct http_pool *p, struct entry *e, enum http_call_outcome o
         }
 }
 
+static void idle_add(struct pool_conn *c);
 static void on_call_done(struct http_call *call, enum http_call_outcome outcome);
 static void on_call_cancel(struct http_call *call);
 
@@ -243,7 +131,7 @@ static const struct http_call_keeper keeper = {
 };
 
 static void on_call_done(struct http_call *call, enum http_call_outcome outcome) {
-        struct entry *e = call->pool;
+        struct pool_entry *e = call->pool;
         struct http_pool *p = e->pool;
 
         p->stats.in_flight--;
@@ -251,7 +139,7 @@ static void on_call_done(struct http_call *call, enum http_call_outcome outcome)
         if (outcome == HTTP_CALL_UNSENT && !e->is_second_try && !p->is_freed) {
                 e->is_second_try = true;
                 call->keeper = &keeper;
-                enqueue(p, e, true);
+                pool_queue_put(&p->waiting, e, true);
                 ask_timer(p, e->deadline_at_ms);
                 ask_turn_end(p);
                 return;
@@ -260,24 +148,56 @@ static void on_call_done(struct http_call *call, enum http_call_outcome outcome)
 }
 
 static void on_call_cancel(struct http_call *call) {
-        struct entry *e = call->pool;
+        struct pool_entry *e = call->pool;
         struct http_pool *p = e->pool;
 
         if (e->conn)
                 p->stats.in_flight--;
         else
-                dequeue(p, e);
+                pool_queue_take(&p->waiting, e);
+        /* It was not sent yet: the connection is as good as before. */
+        if (e->conn && http_client_room(e->conn->client) > 0)
+                idle_add(e->conn);
         call->pool = NULL;
-        entry_free(p, e);
+        pool_entry_free(&p->waiting, e);
         ask_turn_end(p);
 }
 
+static void idle_add(struct pool_conn *c) {
+        struct http_pool *p = c->pool;
+
+        if (c->is_idle || p->conf.protocol == HTTP_PROTOCOL_H2)
+                return;
+        c->is_idle = true;
+        c->idle_prev = NULL;
+        c->idle_next = p->idle;
+        if (p->idle)
+                p->idle->idle_prev = c;
+        p->idle = c;
+}
+
+static void idle_remove(struct pool_conn *c) {
+        if (!c->is_idle)
+                return;
+        c->is_idle = false;
+        *(c->idle_prev ? &c->idle_prev->idle_next : &c->pool->idle) = c->idle_next;
+        if (c->idle_next)
+                c->idle_next->idle_prev = c->idle_prev;
+}
+
 static void on_conn_ready(void *owner, struct http_client *client) {
-        struct conn *c = owner;
+        struct pool_conn *c = owner;
         struct http_pool *p = c->pool;
 
         (void)client;
+        idle_add(c);
+        if (c->is_ready) {
+                if (p->waiting.first)
+                        ask_turn_end(p);
+                return;
+        }
         c->is_ready = true;
+        p->n_connecting--;
         p->failed_connects = 0;
         p->backoff_ms = 0;
         if (p->is_away && !p->is_deaf)
@@ -297,15 +217,18 @@ static void count_failed_connect(struct http_pool *p) {
 }
 
 static void on_conn_closed(void *owner, struct http_client *client, int why) {
-        struct conn *c = owner;
+        struct pool_conn *c = owner;
         struct http_pool *p = c->pool;
-        struct conn **link = &p->conns;
+        struct pool_conn **link = &p->conns;
 
         (void)client;
         (void)why;
         while (*link != c)
                 link = &(*link)->next;
         *link = c->next;
+        idle_remove(c);
+        if (!c->is_ready)
+                p->n_connecting--;
         if (!c->is_leaving)
                 p->n_conns--;
         if (!c->is_ready && !p->is_freed)
@@ -315,8 +238,10 @@ static void on_conn_closed(void *owner, struct http_client *client, int why) {
 }
 
 static void open_conn(struct http_pool *p) {
-        struct conn *c = calloc(1, sizeof(*c));
+        struct pool_conn *c = calloc(1, sizeof(*c));
         struct http_client_conf conf = {
+                .protocol = p->conf.protocol,
+                .idle_ms = p->conf.idle_ms,
                 .address = p->conf.address,
                 .tls = p->conf.tls,
                 .server_name = p->conf.server_name,
@@ -338,14 +263,23 @@ static void open_conn(struct http_pool *p) {
         c->next = p->conns;
         p->conns = c;
         p->n_conns++;
+        p->n_connecting++;
 }
 
-/* The ready connection with the fewest calls; sorts out those that leave. */
-static struct conn *pick_conn(struct http_pool *p, bool *is_connecting) {
-        struct conn *best = NULL;
+/* The ready connection with the fewest calls; sorts out those that leave. Of
+ * HTTP/1.1 the one used last, so that few are kept warm and the rest age. */
+static struct pool_conn *pick_conn(struct http_pool *p) {
+        struct pool_conn *best = NULL;
 
-        *is_connecting = false;
-        for (struct conn *c = p->conns; c; c = c->next) {
+        while (p->idle) {
+                best = p->idle;
+                if (!best->is_doomed && http_client_room(best->client) > 0)
+                        return best;
+                idle_remove(best);
+        }
+        if (p->conf.protocol != HTTP_PROTOCOL_H2)
+                return NULL;
+        for (struct pool_conn *c = p->conns; c; c = c->next) {
                 if (c->is_leaving)
                         continue;
                 if (c->is_ready && !http_client_is_ready(c->client)) {
@@ -353,7 +287,6 @@ static struct conn *pick_conn(struct http_pool *p, bool *is_connecting) {
                         p->n_conns--;
                         continue;
                 }
-                *is_connecting |= !c->is_ready;
                 if (c->is_doomed || http_client_room(c->client) == 0)
                         continue;
                 if (!best ||
@@ -363,7 +296,7 @@ static struct conn *pick_conn(struct http_pool *p, bool *is_connecting) {
         return best;
 }
 
-static int start_on(struct http_pool *p, struct conn *c, struct entry *e) {
+static int start_on(struct http_pool *p, struct pool_conn *c, struct pool_entry *e) {
         int64_t left = e->deadline_at_ms - loop_now_ms(p->loop);
         int r;
 
@@ -371,13 +304,14 @@ static int start_on(struct http_pool *p, struct conn *c, struct entry *e) {
         r = http_client_start_kept(c->client, e->call, &e->request, &keeper);
         if (r < 0)
                 return r;
+        idle_remove(c);
         e->conn = c;
         p->stats.in_flight++;
         return 0;
 }
 
 static void close_doomed(struct http_pool *p) {
-        struct conn *c = p->conns;
+        struct pool_conn *c = p->conns;
 
         while (c && !p->is_freed) {
                 if (c->is_doomed) {
@@ -391,29 +325,44 @@ static void close_doomed(struct http_pool *p) {
         }
 }
 
-/* Gives waiting calls to connections, and opens one when that is what they
+/* Whether the waiting calls wait for a connection that is not being opened. */
+static bool wants_conn(const struct http_pool *p) {
+        uint64_t room = p->conf.in_flight - p->stats.in_flight;
+        uint64_t wanted = p->waiting.count < room ? p->waiting.count : room;
+
+        if (p->conf.protocol == HTTP_PROTOCOL_H2 && wanted > 1)
+                wanted = 1; /* it has room for all */
+        return wanted > p->n_connecting && p->n_conns < p->conf.connections;
+}
+
+/* Gives waiting calls to connections, and opens some when that is what they
  * wait for. */
 static void serve_waiting(struct http_pool *p) {
-        bool is_connecting = false;
-        struct conn *c = NULL;
+        struct pool_conn *c;
 
-        while (p->first && p->stats.in_flight < p->conf.in_flight &&
-               (c = pick_conn(p, &is_connecting))) {
-                struct entry *e = p->first;
+        while (p->waiting.first && p->stats.in_flight < p->conf.in_flight) {
+                struct pool_entry *e = p->waiting.first;
 
-                dequeue(p, e);
-                if (start_on(p, c, e) < 0) {
-                        enqueue(p, e, true);
+                c = pick_conn(p);
+                if (!c)
                         break;
+                pool_queue_take(&p->waiting, e);
+                if (start_on(p, c, e) < 0) {
+                        pool_queue_put(&p->waiting, e, true);
+                        return;
                 }
         }
-        if (!p->first || c || is_connecting || p->stats.in_flight >= p->conf.in_flight ||
-            p->n_conns >= p->conf.connections)
-                return;
-        if (loop_now_ms(p->loop) >= p->reopen_at_ms)
+        while (wants_conn(p)) {
+                uint32_t before = p->n_conns;
+
+                if (loop_now_ms(p->loop) < p->reopen_at_ms) {
+                        ask_timer(p, p->reopen_at_ms);
+                        return;
+                }
                 open_conn(p);
-        else
-                ask_timer(p, p->reopen_at_ms);
+                if (p->n_conns == before)
+                        return;
+        }
 }
 
 static void on_turn_end(struct loop_defer *d) {
@@ -426,9 +375,9 @@ static void on_turn_end(struct loop_defer *d) {
                 serve_waiting(p);
 }
 
-static struct entry *next_expired(struct http_pool *p, int64_t now, int64_t *earliest) {
+static struct pool_entry *next_expired(struct http_pool *p, int64_t now, int64_t *earliest) {
         *earliest = INT64_MAX;
-        for (struct entry *e = p->first; e; e = e->next) {
+        for (struct pool_entry *e = p->waiting.first; e; e = e->next) {
                 if (e->deadline_at_ms <= now)
                         return e;
                 if (e->deadline_at_ms < *earliest)
@@ -440,11 +389,11 @@ static struct entry *next_expired(struct http_pool *p, int64_t now, int64_t *ear
 static void on_timer(struct loop_timer *t) {
         struct http_pool *p = NET_CONTAINER_OF(t, struct http_pool, timer);
         int64_t earliest;
-        struct entry *e;
+        struct pool_entry *e;
 
         p->timer_at_ms = INT64_MAX;
         while (!p->is_freed && (e = next_expired(p, loop_now_ms(p->loop), &earliest))) {
-                dequeue(p, e);
+                pool_queue_take(&p->waiting, e);
                 tell_end(p, e, HTTP_CALL_TIMEOUT);
         }
         if (p->is_freed)
@@ -457,12 +406,7 @@ static void on_timer(struct loop_timer *t) {
 static void on_retire(struct loop_defer *d) {
         struct http_pool *p = NET_CONTAINER_OF(d, struct http_pool, turn);
 
-        while (p->spare) {
-                struct entry *e = p->spare;
-
-                p->spare = e->next;
-                free(e);
-        }
+        pool_queue_fini(&p->waiting);
         tls_context_free(&p->conf.tls);
         free((char *)(uintptr_t)p->conf.address);
         free((char *)(uintptr_t)p->conf.server_name);
@@ -489,6 +433,7 @@ int http_pool_new(struct loop *l, const struct http_pool_conf *conf, struct http
         if (conf->tls)
                 tls_context_take(conf->tls);
         p->timer_at_ms = INT64_MAX;
+        p->waiting.keep = conf->in_flight;
         loop_timer_init(l, &p->timer, on_timer);
         *out = p;
         return 0;
@@ -496,19 +441,19 @@ int http_pool_new(struct loop *l, const struct http_pool_conf *conf, struct http
 
 void http_pool_free(struct http_pool **pp) {
         struct http_pool *p = *pp;
-        struct conn *next;
-        struct entry *e;
+        struct pool_conn *next;
+        struct pool_entry *e;
 
         *pp = NULL;
         if (!p)
                 return;
         p->is_freed = true;
         loop_timer_cancel(&p->timer);
-        for (struct conn *c = p->conns; c; c = next) {
+        for (struct pool_conn *c = p->conns; c; c = next) {
                 next = c->next;
                 http_client_close(c->client);
         }
-        while ((e = dequeue_first(p)))
+        while ((e = pool_queue_take_first(&p->waiting)))
                 tell_end(p, e, HTTP_CALL_UNSENT);
         loop_defer(p->loop, &p->turn, on_retire);
 }
@@ -518,19 +463,18 @@ bool http_pool_is_away(const struct http_pool *p) {
 }
 
 /* Starts the call at once where that overtakes nobody. */
-static bool start_now(struct http_pool *p, struct entry *e) {
-        bool is_connecting;
-        struct conn *c;
+static bool start_now(struct http_pool *p, struct pool_entry *e) {
+        struct pool_conn *c;
 
-        if (p->first || p->stats.in_flight >= p->conf.in_flight)
+        if (p->waiting.first || p->stats.in_flight >= p->conf.in_flight)
                 return false;
-        c = pick_conn(p, &is_connecting);
+        c = pick_conn(p);
         return c && start_on(p, c, e) == 0;
 }
 
 int http_pool_start(struct http_pool *p, struct http_call *call,
                     const struct http_call_request *request) {
-        struct entry *e;
+        struct pool_entry *e;
         int r = http_client_check(request);
 
         if (r < 0)
@@ -540,19 +484,21 @@ int http_pool_start(struct http_pool *p, struct http_call *call,
                 p->stats.refused_away++;
                 return -EHOSTDOWN;
         }
-        e = entry_new(p, call, request);
+        e = pool_entry_new(&p->waiting, call, request, loop_now_ms(p->loop));
+
         if (!e)
                 return -ENOMEM;
+        e->pool = p;
         call->pool = e;
         if (!start_now(p, e)) {
-                if (p->stats.waiting >= p->conf.waiting) {
+                if (p->waiting.count >= p->conf.waiting) {
                         call->pool = NULL;
-                        entry_free(p, e);
+                        pool_entry_free(&p->waiting, e);
                         p->stats.refused_full++;
                         return -ENOBUFS;
                 }
                 call->keeper = &keeper;
-                enqueue(p, e, false);
+                pool_queue_put(&p->waiting, e, false);
                 ask_timer(p, e->deadline_at_ms);
                 ask_turn_end(p);
         }
@@ -566,7 +512,8 @@ int http_pool_start(struct http_pool *p, struct http_call *call,
 
 void http_pool_stats(const struct http_pool *p, struct http_pool_stats *out) {
         *out = p->stats;
+        out->waiting = p->waiting.count;
         out->connections_open = 0;
-        for (const struct conn *c = p->conns; c; c = c->next)
+        for (const struct pool_conn *c = p->conns; c; c = c->next)
                 out->connections_open += c->is_ready;
 }

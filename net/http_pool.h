@@ -1,5 +1,6 @@
-/* net/http_pool.h - few multiplexed HTTP/2 connections to one address, for
- * many calls.
+/* net/http_pool.h - connections to one address, for many calls: few multiplexed
+ * ones of HTTP/2, or as many of HTTP/1.1 as there are calls at a time, the one
+ * used last first.
  *
  * Connections are opened when first needed and reopened with back-off. A call
  * that finds no room waits (bounded, in order of arrival) and its deadline
@@ -23,8 +24,9 @@
 struct http_pool;
 
 struct http_pool_conf {
+        enum http_protocol protocol;
         const char *address;
-        struct tls_context *tls; /* NULL: h2c */
+        struct tls_context *tls; /* NULL: in the clear */
         const char *server_name;
         uint32_t connections; /* at most */
         uint32_t in_flight;   /* calls open on all connections together */
@@ -33,6 +35,7 @@ struct http_pool_conf {
         uint32_t window_bytes;
         uint32_t breaker_failures;
         int64_t connect_ms;
+        int64_t idle_ms;    /* HTTP/1.1: closes a connection without a call; 0: never */
         int64_t breaker_ms; /* between probes while away */
 };
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 struct h2_client_rig rig;
-struct h2_call calls[200];
+struct client_call calls[200];
 
 static void say(const char *format, ...) NET_PRINTF(1, 2);
 static void say(const char *format, ...) {
@@ -33,22 +33,22 @@ void put_out(void) {
 }
 
 void take_events(void) {
-        static const char letter[] = {[H2_CLIENT_COMPLETE] = 'C',
-                                      [H2_CLIENT_REFUSED] = 'R',
-                                      [H2_CLIENT_BROKEN] = 'B',
-                                      [H2_CLIENT_MALFORMED] = 'M'};
-        struct h2_client_event e;
+        static const char letter[] = {[CLIENT_END_COMPLETE] = 'C',
+                                      [CLIENT_END_REFUSED] = 'R',
+                                      [CLIENT_END_BROKEN] = 'B',
+                                      [CLIENT_END_MALFORMED] = 'M'};
+        struct client_event e;
 
         while (h2_client_next(rig.h, &e)) {
                 switch (e.kind) {
-                case H2_CLIENT_HEAD:
+                case CLIENT_EVENT_HEAD:
                         say("H%d:%d:%zu ", e.call->stream, e.status, e.n_headers);
                         break;
-                case H2_CLIENT_DATA:
+                case CLIENT_EVENT_DATA:
                         if (e.data.len < 64)
                                 say("D%d:%.*s ", e.call->stream, (int)e.data.len, e.data.p);
                         break;
-                case H2_CLIENT_END:
+                case CLIENT_EVENT_END:
                         say("E%d:%c ", e.call->stream, letter[e.end]);
                         break;
                 }
@@ -100,7 +100,7 @@ void expect_frames(const char *text) {
 }
 
 int setup_with(uint32_t max_streams, uint32_t header_bytes, uint32_t window) {
-        struct h2_client_conf conf = {
+        struct client_session_conf conf = {
                 .max_streams = max_streams, .header_bytes = header_bytes, .window_bytes = window};
 
         memset(&rig, 0, sizeof(rig));
@@ -134,7 +134,7 @@ struct http_call_request get(const char *method) {
                                           .deadline_ms = 1000};
 }
 
-void submit(struct h2_call *call, struct http_call_request r) {
+void submit(struct client_call *call, struct http_call_request r) {
         assert_int_equal(h2_client_submit(rig.h, call, &r, false), 0);
 }
 

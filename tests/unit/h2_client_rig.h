@@ -21,7 +21,7 @@ struct h2_client_rig {
 };
 
 extern struct h2_client_rig rig;
-extern struct h2_call calls[200];
+extern struct client_call calls[200];
 
 /* A greeted session; for cmocka, and with ceilings of its own. */
 int setup(void **state);
@@ -29,7 +29,7 @@ int setup_with(uint32_t max_streams, uint32_t header_bytes, uint32_t window);
 int teardown(void **state);
 
 struct http_call_request get(const char *method);
-void submit(struct h2_call *call, struct http_call_request r);
+void submit(struct client_call *call, struct http_call_request r);
 /* Calls 0 to n - 1, on streams 1, 3, 5, ... of a fresh session. */
 void submit_gets(size_t n);
 

@@ -152,7 +152,7 @@ static const struct {
          "h3\n",
          "2: upstreams.shop.address: expected a port 1..65535 behind the host\n"
          "3: upstreams.Shop: expected a name of 1..63 small letters, digits and -\n"
-         "5: upstreams.b.protocol: expected one of h2c\n"
+         "5: upstreams.b.protocol: expected one of h2c, h2, http/1.1\n"
          "5: upstreams.b.address: is missing: Where the shop's own server listens.\n"},
         {"an upstream twice",
          "upstreams:\n  a: {address: '1.2.3.4:5'}\n  a: {address: '1.2.3.4:5'}\n",

@@ -9,7 +9,7 @@
 #include "tests/unit/h2_client_rig.h"
 
 static void test_preface_and_settings_come_first(void **state) {
-        struct h2_client_conf conf = {
+        struct client_session_conf conf = {
                 .max_streams = 1, .header_bytes = 4096, .window_bytes = 65535};
 
         (void)state;
@@ -216,7 +216,7 @@ static void test_cancelled_call_is_reset_and_says_nothing(void **state) {
 }
 
 static void test_cancelled_before_it_was_put_out_leaves_no_trace(void **state) {
-        struct h2_call *call = calloc(1, sizeof(*call));
+        struct client_call *call = calloc(1, sizeof(*call));
         struct http_call_request r = get("POST");
 
         (void)state;
@@ -232,7 +232,7 @@ static void test_cancelled_before_it_was_put_out_leaves_no_trace(void **state) {
 }
 
 static void test_cancelled_in_the_middle_of_its_events(void **state) {
-        struct h2_client_event e;
+        struct client_event e;
 
         (void)state;
         submit_gets(2);
