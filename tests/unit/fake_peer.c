@@ -129,6 +129,46 @@ int32_t fake_await_request(struct fake_conn *c) {
         return f.stream;
 }
 
+char *fake_await_head(struct fake_conn *c) {
+        for (;;) {
+                char *head = c->in + c->in_at;
+                char *end = memmem(head, c->in_len - c->in_at, "\r\n\r\n", 4);
+
+                if (end) {
+                        *end = '\0';
+                        c->in_at = (size_t)(end + 4 - c->in);
+                        atomic_fetch_add(&c->peer->requests, 1);
+                        return head;
+                }
+                if (!fill(c))
+                        return NULL;
+        }
+}
+
+bool fake_skip(struct fake_conn *c, size_t n) {
+        while (c->in_len - c->in_at < n) {
+                n -= c->in_len - c->in_at;
+                c->in_at = c->in_len;
+                if (!fill(c))
+                        return false;
+        }
+        c->in_at += n;
+        return true;
+}
+
+void fake_say(struct fake_conn *c, const char *text) {
+        size_t len = strlen(text);
+
+        while (len) {
+                ssize_t n = send(c->fd, text, len, MSG_NOSIGNAL);
+
+                if (n <= 0)
+                        return;
+                text += n;
+                len -= (size_t)n;
+        }
+}
+
 void fake_send(struct fake_conn *c) {
         size_t at = 0;
 

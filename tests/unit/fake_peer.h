@@ -49,6 +49,12 @@ bool fake_read(struct fake_conn *c, struct frame *f);
 int32_t fake_await_request(struct fake_conn *c);
 /* Whether a frame of `type` comes before the end; others are skipped. */
 bool fake_await(struct fake_conn *c, enum frame_type type, struct frame *f);
+/* HTTP/1.1: the next head, ended by '\0' in place of its empty line; a body stays
+ * unread. NULL at the end. It lives until the next read. */
+char *fake_await_head(struct fake_conn *c);
+/* Takes `n` bytes of a body; false at the end before that. */
+bool fake_skip(struct fake_conn *c, size_t n);
+void fake_say(struct fake_conn *c, const char *text);
 /* Sends what is in `out` and empties it. */
 void fake_send(struct fake_conn *c);
 /* Reads until the other side closes. */

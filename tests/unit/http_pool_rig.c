@@ -24,7 +24,7 @@ const struct http_call_events events = {.on_done = on_done};
 int start(size_t i, int64_t deadline_ms) {
         const struct http_header headers[] = {{.name = SPAN("x-test"), .value = SPAN("value")}};
         char body[] = "{\"quantity\":1}";
-        struct http_call_request r = {.method = SPAN("POST"),
+        struct http_call_request r = {.method = span_of(rig.method ? rig.method : "POST"),
                                       .scheme = SPAN("http"),
                                       .authority = SPAN("a.test"),
                                       .path = SPAN("/v1/x"),

@@ -19,6 +19,7 @@ struct pool_rig {
         size_t ended[5]; /* by enum http_call_outcome */
         size_t n_ended;
         bool in_start;
+        const char *method; /* of requests; POST when NULL */
         struct loop_timer timer;
         void (*done)(struct http_call *c, enum http_call_outcome outcome);
 };
