@@ -65,6 +65,12 @@ static const struct conf_option upstream_rows[] = {
          .sentence = "From a request to the head of its answer, and between two pieces of it."},
         {"idle_timeout", "4s", CONF_DURATION, 0, UP(idle_timeout_ms), 10, 3600000,
          .sentence = "With http/1.1: how long a connection is kept unused; shorter than its own."},
+        {"read_ahead", "256KiB", CONF_SIZE, 0, UP(read_ahead_bytes), 65536, 524288,
+         .sentence = "How much of an answer may wait for a client that reads slowly; the rest "
+                     "waits in the upstream and keeps its place there."},
+        {"unread_per_client", "4", CONF_COUNT, 0, UP(unread_per_client), 1, 10000,
+         .sentence = "Places that one address (IPv6: /64) may keep so, of one worker, while others "
+                     "wait for one."},
 };
 static const struct conf_element upstream = {upstream_rows, NET_COUNT_OF(upstream_rows),
                                              sizeof(struct conf_upstream),
@@ -103,6 +109,10 @@ static const struct conf_option first_rows[] = {
 static const struct conf_option last_rows[] = {
         {"limits.forward_body_bytes", "1MiB", CONF_SIZE, 0, AT(forward_body_bytes), 4096,
          1ull << 30, .sentence = "Size of a request body that is forwarded."},
+        {"limits.forward_unread_bytes", "32MiB", CONF_SIZE, 0, AT(forward_unread_bytes), 65536,
+         1ull << 34,
+         .sentence = "Forwarded answers that wait for slow clients, together, a worker; above it "
+                     "none is read ahead."},
         {"limiter.network_failures_per_minute", "50", CONF_COUNT, 0,
          AT(limiter.network_failures_per_minute), 1, 1000000,
          .sentence = "Refused requests of one address (IPv6: /64) before it is answered 429."},

@@ -26,6 +26,8 @@ struct conf_upstream {
         uint32_t connect_timeout_ms;
         uint32_t request_timeout_ms;
         uint32_t idle_timeout_ms; /* HTTP/1.1 */
+        size_t read_ahead_bytes;  /* of an answer its client does not take */
+        uint32_t unread_per_client;
 };
 
 struct conf_gateway {
@@ -47,7 +49,8 @@ struct conf_gateway {
         } tls;
 
         struct conf_limits limits;
-        size_t forward_body_bytes; /* of a request that is forwarded */
+        size_t forward_body_bytes;   /* of a request that is forwarded */
+        size_t forward_unread_bytes; /* of answers read ahead, a worker */
 
         struct {
                 uint32_t network_failures_per_minute; /* an address or /64 */

@@ -81,6 +81,7 @@ struct gw_counters {
         struct metrics_counter limited_account;
         struct metrics_counter parked;         /* gauge: requests waiting for the origin */
         struct metrics_counter forward_failed; /* upstream lost, late or malformed */
+        struct metrics_counter forward_cut;    /* unread when others waited */
         struct metrics_counter render_failed;  /* an answer did not fit: 500 */
         struct metrics_histogram answer_seconds;
 };

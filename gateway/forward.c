@@ -11,16 +11,35 @@
 #include "net/log.h"
 
 #define FIELDS_MAX 128
+/* An answer whose client does not read waits for the client alone, whose
+ * session has timers of its own: the upstream is not late then. */
+#define UNREAD_MS 3600000
+
+/* How soon a place is looked for again while none could be taken back. */
+#define PRESSURE_MS 100
+#define SEED_UNREAD 11
 
 struct gw_forward {
         struct http_call call;
         struct gw_request *r;
-        bool is_started;     /* the answer's head has gone out */
-        int64_t progress_ms; /* the longest time without any */
-        size_t unconsumed;   /* bytes the client has not taken yet */
+        struct gw_upstream *up;
+        bool is_started;         /* the answer's head has gone out */
+        bool is_over;            /* all of it is here, the client is still to take it */
+        size_t queued;           /* bytes waiting for the client, as last heard */
+        size_t unconsumed;       /* of these, not yet told to the upstream */
+        struct gw_unread unread; /* in the upstream's backlog */
 };
 
+static void set_queued(struct gw_forward *f, size_t n) {
+        struct gw_worker *w = f->r->w;
+        assert(w->unread_bytes >= f->queued);
+        w->unread_bytes = w->unread_bytes - f->queued + n;
+        f->queued = n;
+}
+
 static void forward_free(struct gw_forward *f) {
+        set_queued(f, 0);
+        gw_backlog_remove(&f->up->backlog, &f->unread);
         f->r->forward = NULL;
         free(f);
 }
@@ -129,18 +148,48 @@ static void on_head(struct http_call *call, int status, const struct http_header
                 log_event_limited(1, LOG_WARN, "forward", "fields of an answer left out",
                                   LOG_U("fields", n));
         tell_store(f->r, &t);
-        http_call_extend(call, f->progress_ms);
+        http_call_extend(call, f->up->conf->request_timeout_ms);
         start_answer(f, status, headers, n, t.length);
+}
+
+/* How much of an answer may wait for its client. */
+static size_t ahead_of(const struct gw_forward *f) {
+        bool has_room = f->r->w->unread_bytes < gw_request_conf(f->r)->forward_unread_bytes;
+        return has_room ? f->up->conf->read_ahead_bytes : HTTP_ANSWER_QUEUE;
+}
+
+static void press(struct gw_upstream *up) {
+        if (up->backlog.count > 0 && http_pool_is_full(up->pool) &&
+            !loop_timer_is_started(&up->pressure))
+                loop_timer_start(&up->pressure, 0);
+}
+
+/* The client takes less than comes: the upstream waits. */
+static void hold_back(struct gw_forward *f) {
+        struct gw_request *r = f->r;
+        http_call_extend(&f->call, UNREAD_MS);
+        gw_backlog_add(&f->up->backlog, &f->unread,
+                       gw_address_key(&r->address, r->w->shared->hash_seed + SEED_UNREAD),
+                       loop_now_ms(r->w->loop));
+        press(f->up);
+}
+
+static void go_on(struct gw_forward *f) {
+        size_t n = f->unconsumed;
+        f->unconsumed = 0;
+        gw_backlog_remove(&f->up->backlog, &f->unread);
+        http_call_extend(&f->call, f->up->conf->request_timeout_ms);
+        http_call_consumed(&f->call, n);
 }
 
 static void on_data(struct http_call *call, struct span data) {
         struct gw_forward *f = call->owner;
-        size_t queued = http_answer_data(f->r->x, data, false);
-        http_call_extend(call, f->progress_ms);
-        if (queued <= HTTP_ANSWER_QUEUE)
-                http_call_consumed(call, data.len);
+        set_queued(f, http_answer_data(f->r->x, data, false));
+        f->unconsumed += data.len;
+        if (f->queued > ahead_of(f))
+                hold_back(f);
         else
-                f->unconsumed += data.len;
+                go_on(f);
 }
 
 static void answer_failure(struct gw_request *r, enum http_call_outcome outcome) {
@@ -158,24 +207,59 @@ static void answer_failure(struct gw_request *r, enum http_call_outcome outcome)
         }
 }
 
-static void on_done(struct http_call *call, enum http_call_outcome outcome) {
-        struct gw_forward *f = call->owner;
+static void end_answer(struct gw_forward *f, bool is_whole) {
         struct gw_request *r = f->r;
-        bool is_started = f->is_started;
-        forward_free(f);
-        if (!is_started) {
-                answer_failure(r, outcome == HTTP_CALL_OK ? HTTP_CALL_PROTOCOL : outcome);
-                return;
-        }
-        /* Counted before its end goes out: that may be the exchange's end. */
         struct http_exchange *x = r->x;
-        if (outcome != HTTP_CALL_OK)
-                metrics_add(&r->w->counters.forward_failed, 1);
+        forward_free(f);
+        /* Counted before its end goes out: that may be the exchange's end. */
         gw_answer_count(r, GW_ANSWER_FORWARDED);
-        if (outcome == HTTP_CALL_OK)
+        if (is_whole)
                 (void)http_answer_data(x, (struct span){NULL, 0}, true);
         else
                 http_answer_abort(x);
+}
+
+static void on_done(struct http_call *call, enum http_call_outcome outcome) {
+        struct gw_forward *f = call->owner;
+        struct gw_request *r = f->r;
+        if (!f->is_started) {
+                forward_free(f);
+                answer_failure(r, outcome == HTTP_CALL_OK ? HTTP_CALL_PROTOCOL : outcome);
+        } else if (outcome != HTTP_CALL_OK) {
+                metrics_add(&r->w->counters.forward_failed, 1);
+                end_answer(f, false);
+        } else if (f->queued <= HTTP_ANSWER_QUEUE) {
+                end_answer(f, true);
+        } else {
+                f->is_over = true;
+                gw_backlog_remove(&f->up->backlog, &f->unread);
+        }
+}
+
+/* ---- places taken back ---- */
+
+static void cut(struct gw_forward *f) {
+        log_event_limited(1, LOG_INFO, "forward", "an answer that nobody reads was cut",
+                          LOG_S("upstream", f->up->conf->name));
+        metrics_add(&f->r->w->counters.forward_cut, 1);
+        http_call_cancel(&f->call);
+        end_answer(f, false);
+}
+
+void gw_forward_on_pressure(struct loop_timer *t) {
+        struct gw_upstream *up = NET_CONTAINER_OF(t, struct gw_upstream, pressure);
+        struct http_pool_stats stats;
+        struct gw_unread *victim;
+        http_pool_stats(up->pool, &stats);
+        for (uint64_t n = stats.waiting; n > 0 && http_pool_is_full(up->pool); n--) {
+                victim = gw_backlog_victim(&up->backlog, up->conf->unread_per_client,
+                                           loop_now_ms(t->loop));
+                if (!victim)
+                        break;
+                cut(NET_CONTAINER_OF(victim, struct gw_forward, unread));
+        }
+        if (up->backlog.count > 0 && http_pool_is_full(up->pool))
+                loop_timer_start(t, PRESSURE_MS);
 }
 
 static const struct http_call_events call_events = {
@@ -199,51 +283,50 @@ static void on_gone(struct http_exchange *x) {
 static void on_drain(struct http_exchange *x) {
         struct gw_request *r = x->user;
         struct gw_forward *f = r->forward;
-        if (!f || f->unconsumed == 0)
+        if (!f)
                 return;
-        size_t n = f->unconsumed;
-        f->unconsumed = 0;
-        http_call_extend(&f->call, f->progress_ms);
-        http_call_consumed(&f->call, n);
+        set_queued(f, HTTP_ANSWER_QUEUE / 2);
+        if (f->is_over)
+                end_answer(f, true);
+        else
+                go_on(f);
 }
 
-static struct http_pool *pool_of(const struct gw_request *r) {
-        const struct conf_gateway *conf = gw_request_conf(r);
-        for (size_t i = 0; i < conf->upstreams.count && i < r->w->n_upstreams; i++)
-                if (strcmp(conf->upstreams.at[i].name, r->sale->upstream) == 0)
-                        return r->w->upstreams[i];
+static struct gw_upstream *upstream_of(const struct gw_request *r) {
+        for (size_t i = 0; i < r->w->n_upstreams; i++)
+                if (strcmp(r->w->upstreams[i].conf->name, r->sale->upstream) == 0)
+                        return &r->w->upstreams[i];
         return NULL;
 }
 
 static void pass_on(struct gw_request *r) {
-        const struct conf_gateway *conf = gw_request_conf(r);
-        struct http_pool *pool = pool_of(r);
-        struct gw_forward *f = pool ? calloc(1, sizeof *f) : NULL;
+        struct gw_upstream *up = upstream_of(r);
+        struct gw_forward *f = up ? calloc(1, sizeof *f) : NULL;
         if (!f) {
                 answer_failure(r, HTTP_CALL_UNSENT);
                 return;
         }
-        const struct conf_upstream *up = conf_gateway_upstream(conf, span_of(r->sale->upstream));
         f->call = (struct http_call){.events = &call_events, .owner = f, .manual_window = true};
         f->r = r;
-        f->progress_ms = up->request_timeout_ms;
+        f->up = up;
         struct gw_forward_head head;
         struct http_call_request q = {
                 .body = r->x->body,
-                .deadline_ms = up->request_timeout_ms,
+                .deadline_ms = up->conf->request_timeout_ms,
         };
         gw_forward_head(&head, r, &q);
-        if (up->ca_file)
+        if (up->conf->ca_file)
                 q.scheme = SPAN("https");
-        if (up->host)
-                q.authority = span_of(up->host);
-        if (http_pool_start(pool, &f->call, &q) < 0) {
+        if (up->conf->host)
+                q.authority = span_of(up->conf->host);
+        if (http_pool_start(up->pool, &f->call, &q) < 0) {
                 free(f);
                 answer_failure(r, HTTP_CALL_UNSENT);
                 return;
         }
         r->forward = f;
         gw_count_origin(&r->w->counters, GW_ORIGIN_FORWARD);
+        press(up);
 }
 
 static void on_body(struct http_exchange *x, int outcome) {

@@ -203,12 +203,13 @@ static void sockets(const struct gw_control *c, struct metrics_out *o) {
 static void workers(const struct gw_control *c, struct metrics_out *o) {
         const struct metrics_histogram *parts[WORKERS_MAX];
         size_t n = c->n_workers < WORKERS_MAX ? c->n_workers : WORKERS_MAX;
-        uint64_t parked = 0, failed = 0, network = 0, account = 0, render = 0;
+        uint64_t parked = 0, failed = 0, network = 0, account = 0, render = 0, cut = 0;
         for (size_t i = 0; i < n; i++) {
                 const struct gw_counters *k = &c->workers[i]->counters;
                 parts[i] = &k->answer_seconds;
                 parked += metrics_read(&k->parked);
                 failed += metrics_read(&k->forward_failed);
+                cut += metrics_read(&k->forward_cut);
                 network += metrics_read(&k->limited_network);
                 account += metrics_read(&k->limited_account);
                 render += metrics_read(&k->render_failed);
@@ -219,6 +220,8 @@ static void workers(const struct gw_control *c, struct metrics_out *o) {
         one(o, "sluice_requests_parked", METRICS_GAUGE, "Requests waiting for the origin.", parked);
         one(o, "sluice_forward_failed_total", METRICS_COUNTER,
             "Forwarded requests lost, late or malformed.", failed);
+        one(o, "sluice_forward_cut_total", METRICS_COUNTER,
+            "Forwarded answers that nobody read, ended because others waited.", cut);
         metrics_family(o, "sluice_limited_total", METRICS_COUNTER, "Requests over a limit.");
         metrics_sample(o, "sluice_limited_total", &(struct metrics_label){"by", SPAN("network")}, 1,
                        network);

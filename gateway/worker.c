@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "conf/limits.h"
+#include "gateway/forward.h"
 #include "gateway/walk.h"
 #include "net/http_server.h"
 #include "net/log.h"
@@ -57,6 +58,7 @@ static const char *name_of(const struct conf_upstream *up, char *out, size_t cap
 }
 
 static int open_upstream(struct gw_worker *w, size_t i) {
+        struct gw_upstream *u = &w->upstreams[i];
         const struct conf_upstream *up = &w->conf->upstreams.at[i];
         bool is_http11 = up->protocol == CONF_PROTOCOL_HTTP11;
         uint32_t suited = is_http11 ? up->max_in_flight : MULTIPLEXED_CONNECTIONS;
@@ -76,12 +78,14 @@ static int open_upstream(struct gw_worker *w, size_t i) {
                 .idle_ms = up->idle_timeout_ms,
                 .breaker_ms = BREAKER_MS,
         };
-        return http_pool_new(w->loop, &pool, &w->upstreams[i]);
+        u->conf = up;
+        loop_timer_init(w->loop, &u->pressure, gw_forward_on_pressure);
+        return http_pool_new(w->loop, &pool, &u->pool);
 }
 
 static int open_pools(struct gw_worker *w) {
         int r = open_origin(w);
-        w->upstreams = calloc(w->conf->upstreams.count + 1, sizeof(struct http_pool *));
+        w->upstreams = calloc(w->conf->upstreams.count + 1, sizeof *w->upstreams);
         if (r < 0 || !w->upstreams)
                 return r < 0 ? r : -ENOMEM;
         for (size_t i = 0; i < w->conf->upstreams.count; i++) {
@@ -227,8 +231,10 @@ int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first, const str
 }
 
 static void free_pools(struct gw_worker *w) {
-        for (size_t i = 0; i < w->n_upstreams; i++)
-                http_pool_free(&w->upstreams[i]);
+        for (size_t i = 0; i < w->n_upstreams; i++) {
+                loop_timer_cancel(&w->upstreams[i].pressure);
+                http_pool_free(&w->upstreams[i].pool);
+        }
         free(w->upstreams);
         http_pool_free(&w->origin);
 }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "gateway/backlog.h"
 #include "gateway/counters.h"
 #include "gateway/shared.h"
 #include "gateway/snapshot.h"
@@ -22,6 +23,14 @@
 #include "net/loop.h"
 #include "net/random.h"
 
+/* Where a worker forwards to. */
+struct gw_upstream {
+        const struct conf_upstream *conf;
+        struct http_pool *pool;
+        struct gw_backlog backlog;
+        struct loop_timer pressure; /* runs while calls wait for unread answers */
+};
+
 struct gw_worker {
         struct gw_shared *shared;
         struct loop *loop;
@@ -29,8 +38,9 @@ struct gw_worker {
         struct gw_counters counters;
         struct gw_snapshot *snap; /* the worker's own reference; never NULL */
         struct http_pool *origin;
-        struct http_pool **upstreams; /* in the order of the first settings */
+        struct gw_upstream *upstreams; /* in the order of the first settings */
         size_t n_upstreams;
+        size_t unread_bytes;             /* of forwarded answers, not yet taken by their clients */
         struct gw_settings *settings;    /* the first; holds `conf` */
         const struct conf_gateway *conf; /* what only a restart changes */
         struct jwt_cache *accounts;

@@ -510,6 +510,10 @@ int http_pool_start(struct http_pool *p, struct http_call *call,
         return 0;
 }
 
+bool http_pool_is_full(const struct http_pool *p) {
+        return p->waiting.count > 0 && p->n_connecting == 0 && !wants_conn(p);
+}
+
 void http_pool_stats(const struct http_pool *p, struct http_pool_stats *out) {
         *out = p->stats;
         out->waiting = p->waiting.count;

@@ -59,6 +59,9 @@ NET_MUST int http_pool_start(struct http_pool *p, struct http_call *call,
 /* Whether a call started now would be refused as away. False again when the
  * next probe is due: the call that comes then is the probe. */
 bool http_pool_is_away(const struct http_pool *p);
+/* Calls wait, and no connection is being opened for them: only the end of
+ * another call gives them room. */
+bool http_pool_is_full(const struct http_pool *p);
 void http_pool_stats(const struct http_pool *p, struct http_pool_stats *out);
 
 #endif

@@ -1,21 +1,29 @@
-"""An application behind a gateway: HTTP/2 without TLS, with a behaviour a path.
+"""An application behind a gateway: HTTP/2, with a behaviour a path.
 
 The last segment of a path picks it; what arrived is kept in `seen`.
 """
 import json
 import socket
+import ssl
 import threading
 
 import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import h2.exceptions
 
 BIG = 6_000_000
+MEDIUM = 200_000
 
 
 class Upstream:
-    def __init__(self):
+    def __init__(self, certificate=None, key=None):
+        self.context = None
+        if certificate:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(certificate, key)
+            self.context.set_alpn_protocols(["h2"])
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.seen, self.sent, self.connections = [], 0, []
@@ -44,6 +52,8 @@ class Upstream:
         conn.initiate_connection()
         requests, pending = {}, {}
         try:
+            if self.context:
+                sock = self.context.wrap_socket(sock, server_side=True)
             sock.sendall(conn.data_to_send())
             while data := sock.recv(65536):
                 for event in conn.receive_data(data):
@@ -55,14 +65,23 @@ class Upstream:
                         conn.acknowledge_received_data(event.flow_controlled_length,
                                                        event.stream_id)
                     elif isinstance(event, h2.events.StreamEnded):
-                        self._answer(conn, event.stream_id, *requests[event.stream_id], pending)
+                        self._try(self._answer, conn, event.stream_id,
+                                  *requests[event.stream_id], pending)
                     elif isinstance(event, h2.events.StreamReset):
                         pending.pop(event.stream_id, None)
                 for stream in list(pending):
-                    self._send(conn, stream, pending)
+                    self._try(self._send, conn, stream, pending)
                 sock.sendall(conn.data_to_send())
         except OSError:
             pass
+
+    @staticmethod
+    def _try(act, conn, stream, *more):
+        """A stream may have been reset in the same batch, and be unknown by now."""
+        try:
+            act(conn, stream, *more)
+        except (h2.exceptions.StreamClosedError, h2.exceptions.StreamIDTooLowError):
+            more[-1].pop(stream, None)
 
     def _send(self, conn, stream, pending):
         """As much of a body as the window lets through."""
@@ -71,7 +90,7 @@ class Upstream:
             if room <= 0:
                 return
             part, pending[stream] = pending[stream][:room], pending[stream][room:]
-            conn.send_data(stream, part)
+            conn.send_data(stream, bytes(part))
             self.sent += len(part)
         conn.end_stream(stream)
         pending.pop(stream)
@@ -103,7 +122,9 @@ class Upstream:
                        ("sluice-other", "1")]
         if what == "big":
             text = bytes(BIG)
+        if what == "medium":
+            text = bytes(MEDIUM)
         fields.append(("content-length", str(len(text))))
         conn.send_headers(stream, [(":status", "200"), *fields], end_stream=head[":method"] == "HEAD")
         if head[":method"] != "HEAD":
-            pending[stream] = text
+            pending[stream] = memoryview(text)  # sliced without copies

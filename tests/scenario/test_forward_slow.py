@@ -1,0 +1,78 @@
+"""Clients that ask for much and read nothing, beside one that reads."""
+import time
+
+import h2.settings
+import pytest
+
+from h2client import H2
+from run.process import wait_until
+from upstream import MEDIUM, Upstream
+from upstream11 import Upstream11
+
+READERS = 80  # more than the places a worker has with an upstream: 64
+
+
+@pytest.fixture(params=["h2c", "http/1.1"])
+def own(make_shop, request):
+    made = Upstream() if request.param == "h2c" else Upstream11()
+    shop = make_shop(options={"gateway": {"workers": 1, "upstreams": {
+        "app": {"address": made.address, "protocol": request.param, "request_timeout": "5s"}}}})
+    name = shop.fresh("p")
+    shop.path = f"/{name}"
+    sale = shop.sale(upstream="app", match=[{"host": None, "path": f"/{name}/in", "prefix": True}],
+                     bypass=[{"host": None, "path": f"/{name}", "prefix": True}])
+    shop.wait_state(sale, "open")
+    yield shop
+    made.close()
+
+
+def readers(shop, what):
+    """Streams whose window stays shut, on a connection of their own."""
+    connection = H2(shop.stack.url, shop.stack.ca)
+    connection.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    connection._flush()
+    for _ in range(READERS):
+        connection.start("GET", f"{shop.path}/{what}")
+    return connection
+
+
+def be_good(shop, times):
+    """Each request answered, and soon."""
+    slowest = 0
+    with H2(shop.stack.url, shop.stack.ca) as good:
+        for _ in range(times):
+            began = time.monotonic()
+            assert good.get(f"{shop.path}/fine").status == 200
+            slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
+def cut(shop):
+    return shop.stack.metrics().value("sluice_forward_cut_total")
+
+
+def test_unread_answers_do_not_keep_the_places_of_others(own):
+    slow = readers(own, "big")
+    assert be_good(own, 100) < 3
+    assert cut(own) >= READERS - 64
+    # It is the readers that are told so, and only they.
+    wait_until(lambda: slow.read_some(time.monotonic() + 5) or
+               any(answer.reset is not None for answer in slow.responses.values()), 10, "a reset")
+    slow.close()
+    wait_until(lambda: own.stack.metrics().value("sluice_requests_parked") == 0, 10,
+               "nothing parked")
+
+
+def test_answers_that_fit_keep_no_place(own):
+    slow = readers(own, "medium")
+    assert be_good(own, 100) < 3
+    assert cut(own) == 0
+    # Whoever reads late still gets all of it.
+    first = min(slow.responses)
+    slow.h2.increment_flow_control_window(MEDIUM, first)
+    slow._flush()
+    answer = slow.finish(first, 10)
+    assert answer.reset is None and len(answer.body) == MEDIUM
+    slow.close()
+    wait_until(lambda: own.stack.metrics().value("sluice_requests_parked") == 0, 10,
+               "nothing parked")
