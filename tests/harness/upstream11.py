@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 
-BIG = 6_000_000
+BIG = 3_000_000
 MEDIUM = 200_000
 FINE = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nfine"
 
@@ -45,6 +45,8 @@ ENDED = ("cut", "cut-chunk", "until-end")
 class Upstream11:
     def __init__(self, certificate=None, key=None):
         self.listener = socket.create_server(("127.0.0.1", 0))
+        # Small, so that a peer that stops reading soon stops us.
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.seen, self.odd, self.connections, self.ends = [], [], [], set()
         self.sent, self.context = 0, None

@@ -13,7 +13,7 @@ from run import keys
 from run.process import wait_until
 from shopper import Shopper
 from upstream import Upstream
-from upstream11 import BIG, Upstream11
+from upstream11 import BIG, MEDIUM, Upstream11
 
 
 class Application(http.server.BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def http11(address, **more):
 
 @pytest.fixture
 def own(make_shop, upstream, application):
-    return make_shop(options={"gateway": {"upstreams": {
+    return make_shop(options={"gateway": {"trusted_proxies": [], "upstreams": {
         "app": http11(upstream.address),
         "real": http11(application, host="shop.internal"),
         "gone": http11("127.0.0.1:1")}}})
@@ -174,7 +174,7 @@ def test_a_slow_reader_stops_the_application(own, upstream):
         settled.append(upstream.sent)
         return len(settled) > 4 and settled[-1] == settled[-5]
     wait_until(stands, 10, "the application to be stopped")
-    assert upstream.sent < BIG
+    assert upstream.sent < BIG / 2
     assert len(visitor.connection.finish(stream, 60).body) == BIG
 
 
@@ -347,7 +347,7 @@ def test_applications_behind_tls(make_shop, certificate):
                 answer = visitor.connection.get(f"{path}/free/fine")
                 assert answer.status == status, name
             if status == 200:
-                assert len(visitor.connection.get(f"{path}/free/big").body) == BIG
+                assert len(visitor.connection.get(f"{path}/free/medium").body) == MEDIUM
         assert len(plain.seen) == 4 and not plain.odd and not stranger.seen
         assert {seen[0][":scheme"] for seen in multiplexed.seen} == {"https"}
     finally:
