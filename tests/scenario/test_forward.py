@@ -106,7 +106,7 @@ def test_a_slow_reader_stops_the_application_and_a_gone_one_costs_nothing(own, u
         return len(settled) > 4 and settled[-1] == settled[-5]
     wait_until(stands, 10, "the application to be stopped")
     assert upstream.sent - before < BIG / 2
-    answer = visitor.connection.finish(stream)
+    answer = visitor.connection.finish(stream, 60)
     assert answer.status == 200 and len(answer.body) == BIG
 
     gone = shop.connect()
