@@ -1,6 +1,8 @@
 """loadgen/peers/run: builds, starts, loads, tells. See docs/performance.md."""
 import argparse
+import contextlib
 import datetime
+import fcntl
 import json
 import os
 import platform
@@ -105,13 +107,25 @@ def machine():
             "kernel": platform.release()}
 
 
+@contextlib.contextmanager
+def alone(folder):
+    """Two at once would spoil each other's figures, and use the same folder."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with open(f"{folder}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Failed("another comparison is running here") from None
+        yield
+
+
 def measure(options):
     """All rounds, as the JSON object that is told."""
     result = {"date": datetime.date.today().isoformat(), "machine": machine(),
               "scale": options.scale, "rounds": [],
               "versions": {kind.name: version(kind, options.build) for kind in options.chosen}}
     folder = os.path.join(BUILD, "run-peers")
-    with Bench(options.build, folder, options.chosen, options.scale) as bench:
+    with alone(folder), Bench(options.build, folder, options.chosen, options.scale) as bench:
         if "shop" in options.tests:
             bench.start_shop()
         for number in range(options.rounds):

@@ -75,7 +75,8 @@ def request_us(bench, server, path, requests, connections, streams, good="2xx"):
 
 
 def alternate(bench, what, path, turns, measure):
-    """Starts all that do `what`, and measures each in turn: the means of `turns`."""
+    """Starts all that do `what`, and measures each in turn: the medians of `turns`,
+    in which a moment's disturbance does not count."""
     values = collections.defaultdict(lambda: collections.defaultdict(list))
     with bench.running(bench.those_who(what)) as running:
         waiting = []
@@ -90,44 +91,44 @@ def alternate(bench, what, path, turns, measure):
                     for row, value in measure(server).items():
                         values[row][server.name].append(value)
                     waiting.append(server)
-    return {row: {name: statistics.mean(many) for name, many in by_name.items()
+    return {row: {name: statistics.median(many) for name, many in by_name.items()
                   if len(many) == turns} for row, by_name in values.items()}
 
 
 def warm(bench):
-    count = bench.count(100_000, 1000)
-    return alternate(bench, "answer", FLAG, 3, lambda server: {
+    count = bench.count(60_000, 1000)
+    return alternate(bench, "answer", FLAG, 5, lambda server: {
         "warm": request_us(bench, server, FLAG, count, 100, 10)})
 
 
 def single(bench):
-    count = bench.count(100_000, 1000)
-    return alternate(bench, "answer", FLAG, 2, lambda server: {
+    count = bench.count(60_000, 1000)
+    return alternate(bench, "answer", FLAG, 3, lambda server: {
         "single": request_us(bench, server, FLAG, count, 500, 1)})
 
 
 def line(bench):
-    count = bench.count(100_000, 1000)
-    return alternate(bench, "line", LINE, 3, lambda server: {
+    count = bench.count(60_000, 1000)
+    return alternate(bench, "line", LINE, 5, lambda server: {
         "line": request_us(bench, server, LINE, count, 100, 10, "4xx"),
         "line_flag": request_us(bench, server, FLAG, count, 100, 10)})
 
 
 def handshake(bench):
-    count = bench.count(700, 30)
-    return alternate(bench, "answer", FLAG, 3, lambda server: {
+    count = bench.count(400, 30)
+    return alternate(bench, "answer", FLAG, 5, lambda server: {
         "handshake": spent_us(server, lambda: visit(bench, server, count, 8, "full")) / count})
 
 
 def resumed(bench):
-    count = bench.count(700, 30)
+    count = bench.count(400, 30)
 
     def measure(server):
         said = {}
         spent = spent_us(server, lambda: said.update(visit(bench, server, count, 8, "returning")))
         return {"resumed": spent / count,
                 "accepted": said["resumed"] / said["offered"] * 100 if said["offered"] else 0}
-    return alternate(bench, "answer", FLAG, 3, measure)
+    return alternate(bench, "answer", FLAG, 5, measure)
 
 
 def idle(bench):
@@ -147,8 +148,8 @@ def idle(bench):
 
 
 def forward(bench, what, path):
-    count = bench.count(50_000, 1000)
-    return alternate(bench, what, path, 2, lambda server: {
+    count = bench.count(30_000, 1000)
+    return alternate(bench, what, path, 3, lambda server: {
         what: request_us(bench, server, path, count, 50, 10)})
 
 
