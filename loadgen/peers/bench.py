@@ -22,10 +22,7 @@ class Bench:
 
     def __enter__(self):
         os.sched_setaffinity(0, {self.other_core})  # so has whatever is not measured
-        end_earlier(self.folder)
-        # Elsewhere than below a home that only root may enter: servers change their user.
-        self.scratch = tempfile.mkdtemp(prefix="sluice-peers-", dir="/var/tmp")
-        os.chmod(self.scratch, 0o755)
+        self.make_folders()
         try:
             self.stack = Stack(self.folder, build=self.build, nodes=0).start()
             self.sell_out()
@@ -38,6 +35,18 @@ class Bench:
 
     def __exit__(self, *_):
         self.close()
+
+    def make_folders(self):
+        """Ours, and one for the servers elsewhere than below a home that only root may
+        enter, since they change their user. What a killed comparison left goes first."""
+        link = os.path.join(self.folder, "servers")
+        if os.path.islink(link):
+            shutil.rmtree(os.readlink(link), ignore_errors=True)
+        end_earlier(self.folder)
+        os.makedirs(self.folder, mode=0o700)
+        self.scratch = tempfile.mkdtemp(prefix="sluice-peers-", dir="/var/tmp")
+        os.chmod(self.scratch, 0o755)
+        os.symlink(self.scratch, link)
 
     def close(self):
         if self.shop:
@@ -123,9 +132,13 @@ class Bench:
     def count(self, number, least=1):
         return max(least, round(number * self.scale))
 
+    # A scale below a tenth only tries whether all works.
+
     def connections(self, number):
-        """As many as the row says, unless the scale is so small that they would be all of it."""
         return max(10, round(number * min(1, self.scale * 10)))
+
+    def turns(self, number):
+        return number if self.scale >= 0.1 else 1
 
     def those_who(self, what):
         return [kind for kind in self.chosen if what in kind.does]

@@ -78,6 +78,7 @@ def alternate(bench, what, path, turns, measure):
     """Starts all that do `what`, and measures each in turn: the medians of `turns`,
     in which a moment's disturbance does not count."""
     values = collections.defaultdict(lambda: collections.defaultdict(list))
+    turns = bench.turns(turns)
     with bench.running(bench.those_who(what)) as running:
         waiting = []
         for server in running:

@@ -19,9 +19,17 @@ from run.process import Failed  # noqa: E402
 RUN = os.path.join(ROOT, "loadgen/peers/run")
 
 
-def run(*words):
-    return subprocess.run([RUN, *words], stdin=subprocess.DEVNULL, text=True, timeout=120,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def run(*words, seconds=240):
+    """Ended politely when it takes too long, so that it takes its servers with it."""
+    child = subprocess.Popen([RUN, *words], stdin=subprocess.DEVNULL, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        output, errors = child.communicate(timeout=seconds)
+    finally:
+        if child.poll() is None:
+            child.terminate()
+            child.wait(60)
+    return subprocess.CompletedProcess(words, child.returncode, output, errors)
 
 
 def leftovers():
