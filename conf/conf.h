@@ -95,6 +95,7 @@ struct conf_limits {
         uint32_t network_strikes;   /* 0: none */
         uint32_t network_closed_ms;
         uint32_t accept_wait_ms;
+        uint32_t turn_ms; /* of a loop; 0: no limit */
 };
 
 struct conf_log {

@@ -46,6 +46,7 @@ struct http_server_limits conf_server_limits(const struct conf_limits *l, uint32
                 .handshake_slow_ms = l->handshake_slow_ms,
                 .network_closed_ms = l->network_closed_ms,
                 .accept_wait_ms = l->accept_wait_ms,
+                .turn_ms = l->turn_ms,
                 .header_ms = l->header_timeout_ms,
                 .body_ms = l->body_timeout_ms,
                 .stall_ms = l->write_stall_ms,

@@ -64,6 +64,10 @@ const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS] = {
         TIMED(accept_wait, "500ms", 10, 60000,
               "New connections that come faster than they can be taken, for longer than this, "
               "are closed at once."),
+        TIMED(turn, "25ms", 0, 60000,
+              "Once a turn of a worker's loop has served hundreds of requests and is older than "
+              "this, its further requests are answered 503; at twice this, their connections are "
+              "sent away too. 0: never."),
 };
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};

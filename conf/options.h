@@ -84,7 +84,7 @@ const struct conf_option *conf_table_row(const struct conf_table *table, size_t 
  * are a part of their own: they differ by who calls, shoppers or gateways. */
 #define CONF_LIMIT_ROWS 17
 #define CONF_RESET_ROWS 2
-#define CONF_CROWD_ROWS 4 /* limits for those whom shoppers call themselves */
+#define CONF_CROWD_ROWS 5 /* limits for those whom shoppers call themselves */
 #define CONF_LOG_ROWS 2
 extern const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS];
 extern const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS];

@@ -293,6 +293,7 @@ static struct http_server_limits limits_of(const struct conf_gateway *conf) {
         l.handshakes_per_turn = 16;
         l.network_strikes = 0;
         l.accept_wait_ms = 0;
+        l.turn_ms = 0;
         l.streams = 100;
         l.requests_per_connection = UINT32_MAX;
         l.repeated_heads = 0;

@@ -143,6 +143,24 @@ static void add_stats(struct http_server_stats *sum, const struct http_server_st
                 to[i] += from[i];
 }
 
+static void shed(const struct http_server_stats *sum, struct metrics_out *o) {
+        metrics_family(o, "sluice_connections_shed_total", METRICS_COUNTER,
+                       "Connections closed before their handshake.");
+        metrics_sample(o, "sluice_connections_shed_total",
+                       &(struct metrics_label){"by", SPAN("network")}, 1, sum->refused_network);
+        metrics_sample(o, "sluice_connections_shed_total",
+                       &(struct metrics_label){"by", SPAN("overload")}, 1, sum->refused_overload);
+        one(o, "sluice_requests_shed_total", METRICS_COUNTER,
+            "Requests answered 503 because a worker could not keep up.", sum->requests_shed);
+        one(o, "sluice_connections_sent_away_total", METRICS_COUNTER,
+            "Connections asked to leave because a worker could not keep up.",
+            sum->connections_sent_away);
+        one(o, "sluice_networks_closed_total", METRICS_COUNTER,
+            "Times a network was closed to for its failed handshakes.", sum->networks_closed);
+        one(o, "sluice_networks_unknown_total", METRICS_COUNTER,
+            "Connections of networks there was no room to remember.", sum->networks_unknown);
+}
+
 static void sockets(const struct gw_control *c, struct metrics_out *o) {
         struct http_server_stats sum = {0};
         for (size_t i = 0; i < c->n_workers; i++) {
@@ -156,16 +174,7 @@ static void sockets(const struct gw_control *c, struct metrics_out *o) {
             sum.connections_total);
         one(o, "sluice_connections_refused_total", METRICS_COUNTER, "Connections over the ceiling.",
             sum.connections_refused);
-        metrics_family(o, "sluice_connections_shed_total", METRICS_COUNTER,
-                       "Connections closed before their handshake.");
-        metrics_sample(o, "sluice_connections_shed_total",
-                       &(struct metrics_label){"by", SPAN("network")}, 1, sum.refused_network);
-        metrics_sample(o, "sluice_connections_shed_total",
-                       &(struct metrics_label){"by", SPAN("overload")}, 1, sum.refused_overload);
-        one(o, "sluice_networks_closed_total", METRICS_COUNTER,
-            "Times a network was closed to for its failed handshakes.", sum.networks_closed);
-        one(o, "sluice_networks_unknown_total", METRICS_COUNTER,
-            "Connections of networks there was no room to remember.", sum.networks_unknown);
+        shed(&sum, o);
         one(o, "sluice_exchanges_open", METRICS_GAUGE, "Requests without their whole answer.",
             sum.exchanges_open);
         metrics_family(o, "sluice_handshakes_total", METRICS_COUNTER, "TLS handshakes done.");

@@ -131,6 +131,21 @@ static void refuse(struct http_conn *c, struct http_stream *st, int outcome) {
         http_stream_answer_page(st, c->hub->refusals[which]);
 }
 
+/* More is asked than the loop can answer: then most of it is answered 503. */
+static bool is_shed(struct http_conn *c, struct http_stream *st) {
+        struct http_hub *h = c->hub;
+        enum http_load_level level = http_load_add(&h->load, h->loop);
+        if (level == HTTP_LOAD_FINE)
+                return false;
+        metrics_add(&h->counters.requests_shed, 1);
+        http_stream_answer_page(st, h->refusals[HTTP_REFUSE_BUSY]);
+        if (level == HTTP_LOAD_TOO_BUSY && c->drain_at_ms == 0) {
+                metrics_add(&h->counters.connections_sent_away, 1);
+                http_conn_drain(c);
+        }
+        return true;
+}
+
 static void head_complete(struct http_conn *c, struct http_stream *st) {
         struct http_hub *h = c->hub;
         bool has_body = !st->received_end || buf_len(&st->body) > 0 || st->body_lost;
@@ -141,6 +156,8 @@ static void head_complete(struct http_conn *c, struct http_stream *st) {
         metrics_add(&h->counters.requests_total, 1);
         if (++c->requests == h->conf.limits.requests_per_connection)
                 http_conn_drain(c);
+        if (is_shed(c, st))
+                return;
         struct http_exchange *x = outcome == HTTP_HEAD_GOOD ? http_exchange_open(c, st) : NULL;
         if (x)
                 h->conf.on_request(h->conf.owner, x);

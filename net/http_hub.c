@@ -259,9 +259,10 @@ static struct http_page *refusal_new(enum problem_code code) {
         const struct http_header headers[] = {
                 {SPAN("content-type"), SPAN(PROBLEM_MEDIA_TYPE), HTTP_FIELD_CONTENT_TYPE},
                 {SPAN("cache-control"), SPAN("private, no-store"), HTTP_FIELD_CACHE_CONTROL},
+                {SPAN("retry-after"), SPAN("1"), 0},
         };
-        return http_page_new(problem_of(code)->status, headers, NET_COUNT_OF(headers),
-                             json_out_done(&o));
+        size_t n = NET_COUNT_OF(headers) - (problem_of(code)->status != 503);
+        return http_page_new(problem_of(code)->status, headers, n, json_out_done(&o));
 }
 
 static bool refusals_make(struct http_hub *h) {
@@ -270,6 +271,7 @@ static bool refusals_make(struct http_hub *h) {
                 [HTTP_REFUSE_METHOD] = PROBLEM_METHOD_NOT_ALLOWED,
                 [HTTP_REFUSE_TOO_LARGE] = PROBLEM_HEADERS_TOO_LARGE,
                 [HTTP_REFUSE_NO_MEMORY] = PROBLEM_UNAVAILABLE,
+                [HTTP_REFUSE_BUSY] = PROBLEM_UNAVAILABLE,
         };
         for (size_t i = 0; i < HTTP_REFUSAL_COUNT; i++) {
                 h->refusals[i] = refusal_new(codes[i]);
@@ -314,6 +316,7 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
                 .resets = {lim->reset_burst, lim->reset_per_s},
                 .is_tls = conf->tls != NULL,
         };
+        h->load.ceiling_ms = lim->turn_ms;
         h->sweep_ms = sweep_interval(lim);
         loop_timer_init(l, &h->sweep, on_sweep);
         loop_timer_init(l, &h->read_again, on_read_again);

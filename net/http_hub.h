@@ -10,6 +10,7 @@
 #define NET_HTTP_HUB_H
 
 #include "net/http_handshake.h"
+#include "net/http_load.h"
 #include "net/http_server.h"
 #include "net/http_session.h"
 #include "net/metrics.h"
@@ -27,6 +28,7 @@ enum http_conn_state {
 struct http_counters {
         struct metrics_counter connections_open, connections_total, connections_refused;
         struct metrics_counter refused_network, refused_overload;
+        struct metrics_counter requests_shed, connections_sent_away;
         struct metrics_counter handshakes_full, handshakes_resumed, handshakes_failed;
         struct metrics_counter networks_closed, networks_unknown;
         struct metrics_counter exchanges_open, requests_total;
@@ -45,6 +47,7 @@ enum http_refusal {
         HTTP_REFUSE_METHOD,
         HTTP_REFUSE_TOO_LARGE,
         HTTP_REFUSE_NO_MEMORY,
+        HTTP_REFUSE_BUSY,
         HTTP_REFUSAL_COUNT,
 };
 
@@ -75,6 +78,7 @@ struct http_hub {
         uint64_t most_conns;   /* since memory went back to the system */
         int64_t used_at_ms;    /* there was a connection */
         struct http_handshakes handshakes;
+        struct http_load load;
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;
         bool is_lenient;                      /* the last sweep judged nobody */

@@ -141,7 +141,8 @@ static void on_accept(struct loop_io *io, unsigned events) {
         struct http_listener *li = NET_CONTAINER_OF(io, struct http_listener, io);
         struct http_hub *h = li->hub;
         (void)events;
-        for (uint32_t room = http_handshakes_room(h); room > 0; room--) {
+        bool is_busy = http_load_is_busy(&h->load, loop_now_ms(h->loop));
+        for (uint32_t room = is_busy ? 0 : http_handshakes_room(h); room > 0; room--) {
                 if (!http_handshakes_may_accept(h)) {
                         li->behind_since_ms = 0;
                         loop_io_want(&li->io, 0);

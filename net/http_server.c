@@ -94,6 +94,8 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
                 .connections_open = metrics_read(&c->connections_open),
                 .connections_total = metrics_read(&c->connections_total),
                 .connections_refused = metrics_read(&c->connections_refused),
+                .requests_shed = metrics_read(&c->requests_shed),
+                .connections_sent_away = metrics_read(&c->connections_sent_away),
                 .refused_network = metrics_read(&c->refused_network),
                 .refused_overload = metrics_read(&c->refused_overload),
                 .handshakes_full = metrics_read(&c->handshakes_full),

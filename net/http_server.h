@@ -43,6 +43,7 @@ struct http_server_limits {
         int64_t handshake_ms;                /* accept to Finished */
         int64_t handshake_slow_ms;           /* from then on it is a strike */
         int64_t network_closed_ms;           /* > 0 */
+        int64_t turn_ms;        /* of the loop; then requests are answered 503; 0: no limit */
         int64_t accept_wait_ms; /* who may have waited longer is not accepted; 0: no limit */
         int64_t header_ms;      /* first byte of a head to its end */
         int64_t body_ms;        /* head to the end of the body */
@@ -88,6 +89,7 @@ struct http_exchange {
 
 struct http_server_stats { /* this loop's; written by it, read by any thread */
         uint64_t connections_open, connections_total, connections_refused;
+        uint64_t requests_shed, connections_sent_away;
         uint64_t refused_network, refused_overload; /* closed at once; not among the refused */
         uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
         uint64_t networks_closed, networks_unknown;

@@ -105,8 +105,8 @@ static void on_request(void *owner, struct http_exchange *x) {
         } else if (span_eq(path, SPAN("/big"))) {
                 http_answer_start(x, 200, NULL, 0, (int64_t)WORLD_BIG);
                 on_drain(x);
-        } else if (span_eq(path, SPAN("/nap"))) {
-                usleep(1600000);
+        } else if (span_eq(path, SPAN("/nap")) || span_eq(path, SPAN("/toil"))) {
+                usleep(path.len == 4 ? 1600000 : 1000);
                 http_answer_page(x, w->page);
         } else if (!span_eq(path, SPAN("/hold"))) {
                 http_answer(x, 404, NULL, 0, SPAN("nothing here"));
