@@ -13,6 +13,7 @@
 /* A request's body beyond the first window that was read along with it. */
 #define BODY_MAX ((size_t)131072)
 #define CHUNK_FRAME 16
+#define FIELD_COST 32
 
 struct http11_server {
         struct http_session base;
@@ -22,10 +23,12 @@ struct http11_server {
         struct buf out;   /* heads to send */
         struct buf field; /* the name (or target) and value under way */
         size_t name_len;
+        uint32_t trailer_bytes; /* of fields behind the body, by their cost */
         bool keep_alive;
         bool is_chunked; /* the answer under way */
         bool expects_100;
         bool is_http10;
+        bool is_head_done; /* fields that come now are trailers */
         bool is_closing; /* no request will be taken any more */
         bool is_draining;
 };
@@ -49,6 +52,8 @@ static int on_message_begin(llhttp_t *p) {
         buf_init(&h->current->body, BODY_MAX);
         h->base.head_since_ms = h->base.now_ms;
         h->expects_100 = false;
+        h->is_head_done = false;
+        h->trailer_bytes = 0;
         h->name_len = 0;
         buf_eat(&h->field, buf_len(&h->field));
         return 0;
@@ -96,17 +101,27 @@ static int on_name_complete(llhttp_t *p) {
         return 0;
 }
 
+/* Trailers tell us nothing, and never become fields of the head (RFC 9110,
+ * 6.5.1); they have a budget like it. */
+static int trailer_drop(struct http11_server *h, size_t len) {
+        h->trailer_bytes += (uint32_t)len + FIELD_COST;
+        return h->trailer_bytes <= h->base.conf->head.bytes ? 0 : -1;
+}
+
 static int on_value_complete(llhttp_t *p) {
         struct http11_server *h = parser_owner(p);
         struct span all = buf_span(&h->field);
-        if (all.len >= h->name_len) { /* else it was cut at the ceiling */
+        int r = 0;
+        if (h->is_head_done) {
+                r = trailer_drop(h, all.len);
+        } else if (all.len >= h->name_len) { /* else it was cut at the ceiling */
                 struct span name = {all.p, h->name_len};
                 struct span value = {all.p + h->name_len, all.len - h->name_len};
                 field_take(h->current, name, value);
         }
         h->name_len = 0;
         buf_eat(&h->field, buf_len(&h->field));
-        return 0;
+        return r;
 }
 
 static int on_headers_complete(llhttp_t *p) {
@@ -114,6 +129,7 @@ static int on_headers_complete(llhttp_t *p) {
         struct http_stream *st = h->current;
         field_take(st, SPAN(":method"), span_of(llhttp_method_name((llhttp_method_t)p->method)));
         field_take(st, SPAN(":scheme"), h->base.conf->is_tls ? SPAN("https") : SPAN("http"));
+        h->is_head_done = true;
         p->upgrade = 0; /* nothing is upgraded: the message ends where it says */
         h->is_http10 = p->http_major == 1 && p->http_minor == 0;
         h->keep_alive = llhttp_should_keep_alive(p) && !h->is_draining;

@@ -220,6 +220,17 @@ static void test_nothing_is_upgraded(void **state) {
         close(fd);
 }
 
+static void test_trailers_are_no_fields_of_the_request(void **state) {
+        (void)state;
+        int fd = client_open(&world);
+        client_say(fd, "POST /named HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                       "X-Odd: V\r\n\r\n1\r\nx\r\n0\r\nSluice-Account: me\r\nCookie: a=b\r\n\r\n");
+        client_read(fd, got, sizeof got, "[x-odd=V]");
+        assert_null(strstr(got, "sluice-account"));
+        assert_null(strstr(got, "cookie"));
+        close(fd);
+}
+
 static void test_fields_are_given_in_lower_case_and_underscores_dropped(void **state) {
         (void)state;
         int fd = client_open(&world);
@@ -245,6 +256,7 @@ int main(void) {
                 T(test_bad_requests_get_a_problem_and_the_end),
                 T(test_fields_over_the_budget_are_431),
                 T(test_nothing_is_upgraded),
+                T(test_trailers_are_no_fields_of_the_request),
                 T(test_fields_are_given_in_lower_case_and_underscores_dropped),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
