@@ -82,8 +82,10 @@ int gw_host_of(const struct http_request *r, const struct conf_gateway *conf, ch
         struct span port = {authority.p + n, authority.len - n};
         if (n == 0 || !port_is_good(port))
                 return GW_HOST_MALFORMED;
-        if (n > 1 && authority.p[n - 1] == '.')
+        if (n > 1 && host[n - 1] == '.')
                 n--;
+        if (host[n - 1] == '.') /* an empty label */
+                return GW_HOST_MALFORMED;
         *len = n;
         return is_served(conf, (struct span){host, n}, authority) ? GW_HOST_OURS : GW_HOST_FOREIGN;
 }
