@@ -170,7 +170,8 @@ static const struct conf_option last_rows[] = {
         {"admin.listen", "127.0.0.1:9443", CONF_ADDRESSES, 0, AT(admin.listen),
          .sentence = "Where operators and Prometheus connect (TLS)."},
         {"admin.token_file", NULL, CONF_FILE, CONF_REQUIRED, AT(admin.token_file), 1, 4096,
-         .sentence = "The operators' bearer token."},
+         .sentence = "The operators' bearer tokens, one a line; a name and a blank before one is "
+                     "what the audit tells, else `operator`."},
         {"admin.certificate", NULL, CONF_FILE, CONF_RELOADABLE, AT(admin.certificate),
          .sentence = "PEM file; none: tls.certificate."},
         {"admin.key", NULL, CONF_FILE, CONF_RELOADABLE, AT(admin.key),

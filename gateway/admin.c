@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "conf/limits.h"
-#include "conf/secret.h"
 #include "gateway/metrics.h"
+#include "gateway/operators.h"
 #include "net/buf.h"
 #include "net/http_server.h"
 #include "net/log.h"
@@ -20,8 +20,7 @@
 struct gw_admin {
         struct gw_control *control;
         struct http_server *server;
-        char token[CONF_SECRET_MAX];
-        size_t token_len;
+        struct gw_operators operators;
         unsigned calls;                 /* passed on and not answered, <= ADMIN_CALLS_MAX */
         struct metrics_counter refused; /* wrong or missing tokens */
 };
@@ -127,6 +126,17 @@ static void on_gone(struct http_exchange *x) {
                 p->x = NULL;
 }
 
+/* Who asks; NULL without a good token. */
+static const struct gw_operator *operator_of(const struct gw_admin *a,
+                                             const struct http_request *r) {
+        struct span given = http_request_field(r, HTTP_FIELD_AUTHORIZATION);
+        struct span scheme = SPAN("Bearer ");
+        if (!given.p || !span_starts(given, scheme))
+                return NULL;
+        return gw_operators_find(&a->operators,
+                                 (struct span){given.p + scheme.len, given.len - scheme.len});
+}
+
 static size_t passed_headers(const struct gw_admin *a, const struct http_request *r,
                              struct http_header *out) {
         static const enum http_field kept[] = {HTTP_FIELD_CONTENT_TYPE, HTTP_FIELD_IF_MATCH,
@@ -136,6 +146,9 @@ static size_t passed_headers(const struct gw_admin *a, const struct http_request
         size_t n = 0;
         out[n++] = (struct http_header){.name = SPAN("authorization"),
                                         .value = {s->bearer, s->bearer_len}};
+        const struct gw_operator *who = operator_of(a, r);
+        if (who)
+                out[n++] = (struct http_header){.name = SPAN("sluice-actor"), .value = who->name};
         for (size_t i = 0; i < NET_COUNT_OF(kept); i++) {
                 struct span v = http_request_field(r, kept[i]);
                 if (v.p)
@@ -194,15 +207,6 @@ static const struct http_exchange_events body_events = {.on_body = on_body,
                                                         .on_gone = on_gone_early};
 static const struct http_exchange_events pass_events = {.on_body = on_body, .on_gone = on_gone};
 
-static bool has_token(const struct gw_admin *a, const struct http_request *r) {
-        struct span given = http_request_field(r, HTTP_FIELD_AUTHORIZATION);
-        struct span scheme = SPAN("Bearer ");
-        if (!given.p || !span_starts(given, scheme))
-                return false;
-        return span_eq_secret((struct span){given.p + scheme.len, given.len - scheme.len},
-                              (struct span){a->token, a->token_len});
-}
-
 static void answer_metrics(struct gw_admin *a, struct http_exchange *x) {
         struct metrics_out o;
         metrics_out_init(&o, GW_METRICS_MAX_BYTES);
@@ -247,7 +251,7 @@ static void on_request(void *owner, struct http_exchange *x) {
                 answer_ready(a, x);
         else if (span_eq(path, SPAN("/metrics")))
                 answer_metrics(a, x);
-        else if (!has_token(a, &x->request)) {
+        else if (!operator_of(a, &x->request)) {
                 metrics_add(&a->refused, 1);
                 answer_problem(x, PROBLEM_TOKEN_REQUIRED, "an operator's bearer token is needed");
         } else if (!span_starts(path, SPAN("/v1/")) || span_eq(path, SPAN("/v1/snapshot")))
@@ -260,20 +264,6 @@ static void on_request(void *owner, struct http_exchange *x) {
                 x->events = &pass_events;
                 pass_on(a, x);
         }
-}
-
-static int read_token(struct gw_admin *a, const char *file, char *why, size_t why_cap) {
-        char token[CONF_SECRET_MAX];
-        size_t len = 0;
-        int r = conf_secret_read(file, token, sizeof token, &len);
-        if (r < 0) {
-                snprintf(why, why_cap, "admin.token_file %s: %s", file, strerror(-r));
-                return r;
-        }
-        memcpy(a->token, token, len);
-        a->token_len = len;
-        explicit_bzero(token, sizeof token);
-        return 0;
 }
 
 static int admin_tls(const struct conf_gateway *conf, struct tls_context **out, char *why,
@@ -330,7 +320,7 @@ int gw_admin_new(struct gw_control *c, struct gw_admin **out, char *why, size_t 
         if (!a)
                 return -ENOMEM;
         a->control = c;
-        int r = read_token(a, c->settings->conf->admin.token_file, why, why_cap);
+        int r = gw_operators_read(&a->operators, c->settings->conf->admin.token_file, why, why_cap);
         if (r == 0)
                 r = start_server(a, c->settings->conf, why, why_cap);
         if (r != 0)
@@ -344,7 +334,7 @@ void gw_admin_free(struct gw_admin **ap) {
         if (!a)
                 return;
         http_server_free(&a->server);
-        explicit_bzero(a->token, sizeof a->token);
+        gw_operators_fini(&a->operators);
         free(a);
         *ap = NULL;
 }
@@ -352,11 +342,14 @@ void gw_admin_free(struct gw_admin **ap) {
 int gw_admin_reload(struct gw_admin *a, char *why, size_t why_cap) {
         const struct conf_gateway *conf = a->control->settings->conf;
         struct tls_context *tls = NULL;
+        struct gw_operators fresh;
         int r = admin_tls(conf, &tls, why, why_cap);
         if (r == 0)
-                r = read_token(a, conf->admin.token_file, why, why_cap);
-        if (r == 0)
+                r = gw_operators_read(&fresh, conf->admin.token_file, why, why_cap);
+        if (r == 0) {
+                gw_operators_take(&a->operators, &fresh);
                 http_server_set_tls(a->server, tls);
+        }
         tls_context_free(&tls);
         return r;
 }

@@ -102,7 +102,7 @@ static void reload(struct gw_control *c) {
         }
         size_t waiting = conf_gateway_restart_needed(before->conf, fresh->conf, stderr);
         c->settings = fresh;
-        if (gw_admin_reload(c->admin, why, sizeof why) < 0 || gw_publish_again(c) < 0) {
+        if (gw_admin_reload(c->admin, why, sizeof why) != 0 || gw_publish_again(c) < 0) {
                 c->settings = before;
                 gw_settings_free(&fresh);
                 refuse_reload(c, why);

@@ -98,8 +98,16 @@ static int read_token(const struct ctl *c, struct ctl_link *l) {
         if (!c->token_file)
                 return complain(c, "operator token", "give its file with -k FILE");
         int r = conf_secret_read(c->token_file, token, sizeof token, &len);
-        if (r < 0)
-                return complain(c, c->token_file, strerror(-r));
+        bool is_one = r == 0;
+        for (size_t i = 0; is_one && i < len; i++)
+                is_one = token[i] > ' ' && token[i] <= '~';
+        if (r == 0 && !is_one)
+                explicit_bzero(token, sizeof token);
+        if (!is_one)
+                return complain(c, c->token_file,
+                                r < 0 ? strerror(-r)
+                                      : "expected one line, a token of printable characters "
+                                        "without blanks");
         snprintf(l->bearer, sizeof l->bearer, "Bearer %.*s", (int)len, token);
         explicit_bzero(token, sizeof token);
         return 0;

@@ -121,6 +121,12 @@ static void on_put_body(struct org_call *c) {
 
         if (!begin_write(c))
                 return;
+        if (span_starts(c->route.sale, SPAN("pass-"))) {
+                org_call_bad_field(c, "sale",
+                                   "expected an id that does not begin with `pass-`: the ticket's "
+                                   "cookie of sale pass-x would be the pass's of sale x");
+                return;
+        }
         org_sale_init(&sale);
         if (json_body_open(&b, c->x->body) == 0)
                 org_sale_read(&sale, &b, false, c->s->conf->max_hold_seconds);

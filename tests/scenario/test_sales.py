@@ -126,6 +126,39 @@ def test_each_verb_is_an_audit_row_and_repeats_are_none(shop, item):
     assert all(text.count(f'"{verb}"') == 1 for verb in ("open", "pause", "resume")), rows
 
 
+def test_audit_names_the_operator_of_the_token(make_shop, expected_errors):
+    shop = make_shop(start=False)
+    stack = shop.stack
+    with open(stack.operator_token) as old:
+        unnamed = old.read().strip()
+    with open(stack.operator_token, "w") as tokens:
+        tokens.write(f"{unnamed}\n\nanna token-of-anna\n")
+    stack.start()
+    sale = shop.sale()
+    anna = {"Authorization": "Bearer token-of-anna"}
+    assert shop.operate(sale, "pause").status == 200
+    assert shop.operate(sale, "resume", headers={**anna, "Sluice-Actor": "somebody"}).status == 200
+    assert shop.operate(sale, "pause", headers={"Authorization": "Bearer anna token-of-anna"}).status == 401
+    rows = stack.admin.get(f"/v1/sales/{sale}/audit").json["audit"]
+    assert [(row["verb"], row["actor"]) for row in rows] == [
+        ("create", "service"), ("pause", "operator"), ("resume", "anna")]
+    with open(stack.operator_token, "w") as tokens:
+        tokens.write(f"{unnamed}\nanna two words\n")
+    expected_errors.append("reload refused, the old configuration stays")
+    stack.gateway.signal(1)
+    shop.logs.wait_error("reload refused, the old configuration stays")
+    assert shop.operate(sale, "pause", headers=anna).status == 200
+
+
+def test_sale_whose_cookie_would_be_anothers_is_refused(shop, item):
+    """The ticket of sale pass-x and the pass of sale x would share one cookie."""
+    answer = put(shop, "pass-" + shop.fresh("s"), item)
+    assert_problem(answer, 400, "bad_request")
+    assert "pass-" in answer.json["detail"]
+    assert put(shop, "pass", item).status in (200, 201)
+    assert put(shop, "passport-" + shop.fresh("s"), item).status == 201
+
+
 def test_admin_listener_wants_its_token(shop):
     for headers in ({}, {"Authorization": "Bearer wrong"},
                     {"Authorization": f"Bearer {shop.stack.origin.token}"}):
@@ -170,6 +203,17 @@ def test_sluicectl_audit_tells_one_sale_or_all(shop, item):
     assert of_all.returncode == 0 and all(sale in of_all.stdout for sale in sales), of_all
     assert of_one.returncode == 0 and sales[0] in of_one.stdout, of_one
     assert sales[1] not in of_one.stdout, of_one
+
+
+@pytest.mark.parametrize("text", ["zebra\nyak\n", "zebra yak\n", "caf\u00e9\n", "tab\there\n"])
+def test_sluicectl_says_what_a_token_file_holds(shop, tmp_path, text):
+    path = tmp_path / "token"
+    path.write_text(text)
+    done = subprocess.run([shop.stack.program("gateway/sluicectl"), "-u", shop.stack.admin.url,
+                           "--ca", shop.stack.ca, "-k", path, "sales"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20)
+    assert done.returncode == 1 and "expected one line" in done.stderr, done
+    assert str(path) in done.stderr and not set(text.split()) & set(done.stderr.split()), done
 
 
 @pytest.mark.parametrize("words, code", [
