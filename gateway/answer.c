@@ -152,6 +152,15 @@ static void head_private(struct gw_head *h, struct gw_request *r) {
                 head_int(h, SPAN("retry-after"), (r->retry_after_ms + 999) / 1000);
 }
 
+/* What tells a place tells twice when to come back: both say the same. */
+static void settle_retry(struct gw_request *r) {
+        if (!r->has_place || r->place.state == ADM_ADMITTED)
+                return;
+        if (r->retry_after_ms < r->place.poll_after_ms)
+                r->retry_after_ms = r->place.poll_after_ms;
+        r->place.poll_after_ms = r->retry_after_ms;
+}
+
 /* ---- the answers ---- */
 
 enum gw_next gw_answer_page(struct gw_request *r, struct http_page *page, enum gw_answer a) {
@@ -285,6 +294,7 @@ static enum gw_next answer_document(struct gw_request *r, int status, enum probl
 enum gw_next gw_answer_problem(struct gw_request *r, enum problem_code code, const char *detail) {
         int status = problem_of(code)->status;
         enum gw_answer a = word_of_problem(code);
+        settle_retry(r);
         if (problem_has_page(r, code))
                 return answer_html(r, status, code, a);
         return answer_document(r, status, code, detail, a);

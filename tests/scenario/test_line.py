@@ -85,6 +85,21 @@ def test_those_behind_wait_with_positions_in_order_of_arrival(shop):
         assert_private(answer)
 
 
+def test_refusals_on_the_line_say_when_to_come_back(shop):
+    """The field and the member tell the same."""
+    sale = shop.sale(units=1)
+    shop.buyer(sale).join()
+    waiting = shop.buyer(sale)
+    waiting.join()
+    nobody, stranger, torn = shop.buyer(sale), shop.guest(sale), shop.buyer(sale)
+    torn.ticket = waiting.ticket
+    answers = {404: nobody.place(), 401: stranger.join(),
+               400: torn.place(cookie=f"__Host-sluice-{sale}=other")}
+    for status, answer in answers.items():
+        assert answer.status == status and answer.json["poll_after_ms"] > 0, answer
+        assert answer.header("retry-after") == str(-(-answer.json["poll_after_ms"] // 1000)), answer
+
+
 def test_a_poll_answers_the_same_place_and_changes_nothing(shop):
     sale = shop.sale(units=1)
     first, second = shop.buyer(sale), shop.buyer(sale)
