@@ -36,7 +36,8 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
         TIMED(header_timeout, "5s", 100, 60000, "For the header fields of one request."),
         TIMED(body_timeout, "10s", 100, 600000, "For the body of one request."),
         TIMED(write_stall, "10s", 100, 600000,
-              "Output that makes no progress for so long ends the connection."),
+              "Output that makes no progress for so long ends the connection; half of that, "
+              "for want of window, ends the stream."),
         ROW(glitch_burst, CONF_COUNT, "1000", 10, 1000000,
             "Protocol oddities, weighted, that one connection may show at once."),
         ROW(glitch_per_s, CONF_COUNT, "100", 1, 100000, "Oddities forgiven each second."),

@@ -70,13 +70,8 @@ static int data_begin(struct h2_server *h) {
         h->receive_window -= len;
         h->owed += h->frame.len - h->left; /* padding */
         struct http_stream *st = h2_stream_find(h, id);
-        if (!st) {
-                enum h2_fate fate = h2_fate_of(h, id);
-                if (fate != H2_FATE_RESET)
-                        return h2_break(h, fate == H2_FATE_NONE ? H2_PROTOCOL_ERROR
-                                                                : H2_STREAM_CLOSED);
-                return 0;
-        }
+        if (!st)
+                return h2_fate_of(h, id) == H2_FATE_RESET ? 0 : h2_break(h, H2_STREAM_CLOSED);
         struct h2_priv *p = h2_priv_of(st);
         enum h2_error fault = st->received_end          ? H2_STREAM_CLOSED
                               : len > p->receive_window ? H2_FLOW_CONTROL_ERROR
@@ -128,6 +123,8 @@ static int first_window_set(struct h2_server *h, uint32_t value) {
         h->first_window = (int32_t)value;
         for (struct http_stream *st = h->base.streams; st; st = st->next) {
                 struct h2_priv *p = h2_priv_of(st);
+                if (st->closed)
+                        continue;
                 if (p->send_window + by > H2_WINDOW_MAX)
                         return h2_break(h, H2_FLOW_CONTROL_ERROR);
                 p->send_window = (int32_t)(p->send_window + by);
@@ -376,9 +373,11 @@ static int frame_begin(struct h2_server *h, const uint8_t *prefix) {
         case H2_WINDOW_UPDATE:
                 return window_take(h, h2_number32(prefix) & 0x7FFFFFFF);
         case H2_PRIORITY:
-        case H2_PRIORITY_UPDATE:
                 h2_glitch(h, H2_GLITCH_PRIORITY);
                 return 0;
+        case H2_PRIORITY_UPDATE: /* of some stream (RFC 9218, 7.1) */
+                h2_glitch(h, H2_GLITCH_PRIORITY);
+                return (h2_number32(prefix) & 0x7FFFFFFF) ? 0 : h2_break(h, H2_PROTOCOL_ERROR);
         default:
                 h2_glitch(h, H2_GLITCH_UNKNOWN);
                 return 0;

@@ -1,11 +1,11 @@
 /* A stream has a struct while it is open. Of the youngest that are over, two
  * bits remember how they ended, because what may still come differs:
  *
- *              HEADERS, DATA        RST_STREAM        WINDOW_UPDATE
- *   NONE       PROTOCOL_ERROR       odd               odd
- *   RESET      ignored              ignored           ignored
- *   DONE       STREAM_CLOSED        free, once        ignored
- *   GONE       STREAM_CLOSED        odd               odd
+ *              HEADERS           DATA             RST_STREAM     WINDOW_UPDATE
+ *   NONE       PROTOCOL_ERROR    STREAM_CLOSED    odd            ignored
+ *   RESET      ignored           ignored          ignored        ignored
+ *   DONE       STREAM_CLOSED     STREAM_CLOSED    free, once     ignored
+ *   GONE       STREAM_CLOSED     STREAM_CLOSED    odd            ignored
  */
 #include "net/h2_session.h"
 

@@ -506,6 +506,8 @@ static bool output_is_stalled(struct http_conn *c, int64_t now_ms) {
 
 static void stream_check(struct http_conn *c, struct http_stream *st, int64_t now_ms) {
         const struct http_server_limits *lim = &c->hub->conf.limits;
+        /* Who reads but opens no window is heard of sooner than who does not read. */
+        int64_t stall_ms = pending_bytes(c) > 0 ? lim->stall_ms : lim->stall_ms / 2;
         if (st->held && !st->received_end && now_ms - st->head_at_ms > lim->body_ms)
                 http_exchange_body_late(st);
         if (st->sent_end && !st->received_end && !st->closed &&
@@ -516,7 +518,7 @@ static void stream_check(struct http_conn *c, struct http_stream *st, int64_t no
         if (http_stream_queued(st) == 0 || st->progress_bytes >= PROGRESS_BYTES) {
                 st->progress_at_ms = now_ms;
                 st->progress_bytes = 0;
-        } else if (now_ms - st->progress_at_ms > lim->stall_ms && !st->closed) {
+        } else if (now_ms - st->progress_at_ms > stall_ms && !st->closed) {
                 c->session->ops->abort(st);
                 http_conn_flush_later(c);
         }

@@ -47,7 +47,7 @@ struct http_server_limits {
         int64_t accept_wait_ms; /* who may have waited longer is not accepted; 0: no limit */
         int64_t header_ms;      /* first byte of a head to its end */
         int64_t body_ms;        /* head to the end of the body */
-        int64_t stall_ms;       /* output without progress */
+        int64_t stall_ms;       /* output without progress; half of it without window */
         int64_t idle_ms;        /* no open exchange */
 };
 

@@ -276,8 +276,9 @@ static void test_an_idle_connection_is_told_and_closed(void **state) {
         h2_close();
 }
 
-static void test_a_zero_window_is_cut_off(void **state) {
+static void test_a_zero_window_costs_the_stream(void **state) {
         (void)state;
+        struct frame f;
         world.conf.limits.stall_ms = 150;
         world_start(&world);
         h2_open();
@@ -286,7 +287,12 @@ static void test_a_zero_window_is_cut_off(void **state) {
         flush();
         world_wait(&world.requests, 1);
         world_wait(&world.gone, 1);
-        assert_true(client_is_closed(h2.fd));
+        assert_true(h2_next(FRAME_RST, &f));
+        assert_int_equal(frame_number(f.payload, 0), 8);
+        frame_settings(&out, 4, 65535);
+        h2_request(3, "/page", true);
+        flush();
+        h2_expect_body("hello");
         h2_close();
 }
 
@@ -558,7 +564,7 @@ int main(void) {
                 T(test_a_loop_that_was_away_blames_nobody),
                 T(test_a_body_that_does_not_come_is_408),
                 T(test_an_idle_connection_is_told_and_closed),
-                T(test_a_zero_window_is_cut_off),
+                T(test_a_zero_window_costs_the_stream),
                 T(test_drips_of_window_are_no_progress),
                 T(test_a_client_that_never_reads_is_cut_off),
                 T(test_a_reset_connection_is_told_to_its_exchanges),
