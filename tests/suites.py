@@ -127,6 +127,11 @@ def integration():
     return pytest("tests/scenario", "tests/origin", build_folder=ASAN, side_by_side=2, **SANITIZERS)
 
 
+def conformance():
+    make(ASAN, *PROGRAMS)
+    return pytest("tests/conformance", build_folder=ASAN, **SANITIZERS)
+
+
 def race():
     make(BUILD, *PROGRAMS)
     return pytest("tests/race", side_by_side=2)
@@ -152,7 +157,8 @@ def soak():
     return pytest("tests/race", "tests/fault", deadline=10 ** 6, SLUICE_SOAK="1")
 
 
-SUITES = {suite.__name__: suite for suite in (lint, unit, integration, race, fault, browser, fuzz)}
+SUITES = {suite.__name__: suite for suite in (lint, unit, integration, conformance, race, fault,
+                                              browser, fuzz)}
 ON_REQUEST = {"soak": soak}
 
 
