@@ -62,7 +62,7 @@ const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS] = {
             "each good one takes one back. 0: never."),
         TIMED(network_closed, "10s", 100, 3600000,
               "For how long new connections of such a network are closed at once."),
-        TIMED(accept_wait, "500ms", 10, 60000,
+        TIMED(accept_wait, "2s", 10, 60000,
               "New connections that come faster than they can be taken, for longer than this, "
               "are closed at once."),
         TIMED(turn, "25ms", 0, 60000,

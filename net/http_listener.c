@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -127,11 +128,15 @@ static void shed_all(struct http_listener *li) {
         }
 }
 
-/* Some are left in the queue. */
+/* As many were taken as may be in this turn. If some are left, the loop will
+ * call again in the next one. */
 static void fall_behind(struct http_listener *li) {
         int64_t now_ms = loop_now_ms(li->hub->loop);
         int64_t wait_ms = li->hub->conf.limits.accept_wait_ms;
-        if (li->behind_since_ms == 0)
+        struct pollfd queue = {.fd = li->fd, .events = POLLIN};
+        if (poll(&queue, 1, 0) == 0)
+                li->behind_since_ms = 0;
+        else if (li->behind_since_ms == 0)
                 li->behind_since_ms = now_ms;
         else if (wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms)
                 shed_all(li);

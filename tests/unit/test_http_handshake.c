@@ -267,6 +267,23 @@ static void test_who_waited_too_long_is_closed_before_the_handshake(void **state
         page_from("127.0.1.1");
 }
 
+static void test_one_who_did_not_wait_is_not_taken_for_one_who_did(void **state) {
+        (void)state;
+        world.conf.limits.handshakes_per_turn = 1; /* each fills its turn */
+        world.conf.limits.accept_wait_ms = 500;
+        world_start(&world);
+        page_from("127.0.1.1");
+        usleep(600000); /* the time itself is what is tried here */
+        struct client crowd[4];
+        for (int i = 0; i < 4; i++)
+                crowd[i] = half_open("127.0.1.1");
+        for (int i = 0; i < 4; i++) {
+                expect_page(&crowd[i]);
+                client_close(&crowd[i]);
+        }
+        assert_int_equal(stats_now().refused_overload, 0);
+}
+
 static void test_above_the_ceiling_no_handshake_is_begun(void **state) {
         (void)state;
         world.conf.limits.connections = 1;
@@ -292,6 +309,7 @@ int main(void) {
                 T(test_the_parked_are_served_in_their_turn),
                 T(test_one_step_a_turn_serves_all),
                 T(test_who_waited_too_long_is_closed_before_the_handshake),
+                T(test_one_who_did_not_wait_is_not_taken_for_one_who_did),
                 T(test_above_the_ceiling_no_handshake_is_begun),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
