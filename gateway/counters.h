@@ -12,6 +12,7 @@
 #ifndef GATEWAY_COUNTERS_H
 #define GATEWAY_COUNTERS_H
 
+#include "net/http_client.h"
 #include "net/metrics.h"
 
 /* The word under which an answer is counted (requests_total{answer}). */
@@ -82,6 +83,7 @@ struct gw_counters {
         struct metrics_counter parked;         /* gauge: requests waiting for the origin */
         struct metrics_counter forward_failed; /* upstream lost, late or malformed */
         struct metrics_counter forward_cut;    /* unread when others waited */
+        struct http_client_counters calls;     /* cancelled ones, to origin and upstreams */
         struct metrics_counter render_failed;  /* an answer did not fit: 500 */
         struct metrics_histogram answer_seconds;
 };

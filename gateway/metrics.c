@@ -209,6 +209,23 @@ static void sockets(const struct gw_control *c, struct metrics_out *o) {
         one(o, "sluice_accept_errors_total", METRICS_COUNTER, "Failed accepts.", sum.accept_errors);
 }
 
+static void cancelled(const struct gw_control *c, struct metrics_out *o) {
+        static const char name[] = "sluice_calls_cancelled_total";
+        uint64_t run = 0, resets = 0, given_up = 0;
+        for (size_t i = 0; i < c->n_workers; i++) {
+                const struct http_client_counters *k = &c->workers[i]->counters.calls;
+                run += metrics_read(&k->let_run);
+                resets += metrics_read(&k->resets);
+                given_up += metrics_read(&k->given_up);
+        }
+        metrics_family(o, name, METRICS_COUNTER,
+                       "HTTP/2 answers from behind that nobody waited for any more: left to end, "
+                       "reset, and connections given up for them.");
+        metrics_sample(o, name, &(struct metrics_label){"how", SPAN("ended")}, 1, run);
+        metrics_sample(o, name, &(struct metrics_label){"how", SPAN("reset")}, 1, resets);
+        metrics_sample(o, name, &(struct metrics_label){"how", SPAN("connection")}, 1, given_up);
+}
+
 static void workers(const struct gw_control *c, struct metrics_out *o) {
         const struct metrics_histogram *parts[WORKERS_MAX];
         size_t n = c->n_workers < WORKERS_MAX ? c->n_workers : WORKERS_MAX;
@@ -246,6 +263,7 @@ void gw_metrics_render(const struct gw_control *c, struct metrics_out *o) {
         per_sale(c, o);
         sockets(c, o);
         workers(c, o);
+        cancelled(c, o);
         int64_t at_ms = atomic_load_explicit(&c->shared.snapshot_at_ms, memory_order_relaxed);
         metrics_family(o, "sluice_snapshot_age_seconds", METRICS_GAUGE,
                        "Since the origin was last heard; -1 never.");

@@ -40,6 +40,7 @@ static int open_origin(struct gw_worker *w) {
                 .breaker_failures = BREAKER_FAILURES,
                 .connect_ms = conf->origin.connect_timeout_ms,
                 .breaker_ms = BREAKER_MS,
+                .counters = &w->counters.calls,
         };
         return http_pool_new(w->loop, &pool, &w->origin);
 }
@@ -77,6 +78,7 @@ static int open_upstream(struct gw_worker *w, size_t i) {
                 .connect_ms = up->connect_timeout_ms,
                 .idle_ms = up->idle_timeout_ms,
                 .breaker_ms = BREAKER_MS,
+                .counters = &w->counters.calls,
         };
         u->conf = up;
         loop_timer_init(w->loop, &u->pressure, gw_forward_on_pressure);

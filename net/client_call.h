@@ -13,7 +13,8 @@
 struct client_session_conf {
         uint32_t max_streams; /* HTTP/1.1 has one */
         uint32_t header_bytes;
-        uint32_t window_bytes; /* of a stream; the connection's is wider */
+        uint32_t window_bytes;                 /* of a stream; the connection's is wider */
+        struct http_client_counters *counters; /* may be NULL */
 };
 
 enum client_event_kind {

@@ -5,6 +5,13 @@
 #include "net/h2_client.h"
 #include "net/http11_client.h"
 
+/* A thread has one turn at a time: its connections share it. */
+#define SCRATCH_BYTES 65536
+/* The most a session puts out at once: a frame. */
+#define FRAME_BYTES (16384 + 9 + 1)
+
+static _Thread_local char scratch[SCRATCH_BYTES];
+
 int client_session_open(struct client_session *s, enum http_protocol protocol,
                         const struct client_session_conf *conf) {
         switch (protocol) {
@@ -67,8 +74,48 @@ void client_session_done(struct client_session *s) {
                 http11_client_done(s->http11);
 }
 
-int client_session_output(struct client_session *s, struct span *out) {
+int64_t client_session_tick(struct client_session *s, int64_t now_ms) {
+        return s->h2 ? h2_client_tick(s->h2, now_ms) : INT64_MAX;
+}
+
+static int output(struct client_session *s, struct span *out) {
         return s->h2 ? h2_client_output(s->h2, out) : http11_client_output(s->http11, out);
+}
+
+/* Fills the thread's scratch. */
+static int gather(struct client_session *s, struct span *out) {
+        size_t n = 0;
+
+        while (n + FRAME_BYTES <= SCRATCH_BYTES) {
+                struct span frame;
+                int r = output(s, &frame);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        break;
+                assert(frame.len <= FRAME_BYTES);
+                memcpy(scratch + n, frame.p, frame.len);
+                n += frame.len;
+        }
+        *out = (struct span){scratch, n};
+        return 0;
+}
+
+int client_session_flush(struct client_session *s, struct client_wire *w) {
+        for (;;) {
+                struct span bytes;
+                int r = client_wire_flush(w);
+
+                if (r != CLIENT_WIRE_DONE)
+                        return r;
+                r = gather(s, &bytes);
+                if (r < 0 || bytes.len == 0)
+                        return r;
+                r = client_wire_write(w, bytes);
+                if (r != CLIENT_WIRE_DONE)
+                        return r;
+        }
 }
 
 bool client_session_is_greeted(const struct client_session *s) {

@@ -11,6 +11,7 @@
 #define NET_CLIENT_SESSION_H
 
 #include "net/client_call.h"
+#include "net/client_wire.h"
 
 struct client_session {
         struct h2_client *h2; /* one of them, or neither */
@@ -30,7 +31,9 @@ NET_MUST int client_session_feed(struct client_session *s, struct span data, int
 void client_session_feed_end(struct client_session *s);
 bool client_session_next(struct client_session *s, struct client_event *out);
 void client_session_done(struct client_session *s);
-NET_MUST int client_session_output(struct client_session *s, struct span *out);
+int64_t client_session_tick(struct client_session *s, int64_t now_ms);
+/* Moves output to the socket until either has no more; as client_wire_write(). */
+NET_MUST int client_session_flush(struct client_session *s, struct client_wire *w);
 
 /* The call that ends next was not sent whole: HTTP/2 resets the stream, in
  * HTTP/1.1 the connection is spoiled. */

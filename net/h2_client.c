@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "net/h2_limits.h"
+#include "net/h2_orphans.h"
 #include "net/h2_request.h"
 
 #define CONNECTION_WINDOW (1 << 20) /* given back as data comes: no call can eat it up */
@@ -60,6 +61,8 @@ struct h2_client {
         struct block block;
         size_t consumed; /* bytes of data in this batch */
         uint32_t n_open;
+        struct h2_orphans orphans;
+        struct http_client_counters *counters, own_counters;
         bool greeted, going, over, abused;
 };
 
@@ -297,6 +300,8 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t co
         struct client_call *call = call_of(session, stream);
         enum client_end end = CLIENT_END_BROKEN;
 
+        if (!call)
+                h2_orphans_remove(&((struct h2_client *)user)->orphans, stream);
         if (!call || call->ended)
                 return 0;
         if (code == NGHTTP2_REFUSED_STREAM && !call->head_seen)
@@ -322,6 +327,8 @@ static int on_send(nghttp2_session *session, const nghttp2_frame *frame, void *u
         struct h2_client *h = user;
 
         (void)session;
+        if (frame->hd.type == NGHTTP2_RST_STREAM)
+                metrics_add(&h->counters->resets, 1);
         if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
                 h->over = true;
         return 0;
@@ -364,6 +371,7 @@ struct h2_client *h2_client_new(const struct client_session_conf *conf) {
         if (!h)
                 return NULL;
         h->conf = *conf;
+        h->counters = conf->counters ? conf->counters : &h->own_counters;
         if (conf->window_bytes > (uint32_t)window)
                 window = (int32_t)conf->window_bytes;
         if (new_session(h) != 0 ||
@@ -421,21 +429,45 @@ static void detach(struct h2_client *h, struct client_call *call) {
 }
 
 /* Failing to submit means no memory: the next output fails, too. */
-static void reset(struct h2_client *h, const struct client_call *call, uint32_t code) {
-        (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, call->stream, code);
+static void reset(struct h2_client *h, int32_t stream, uint32_t code) {
+        (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, stream, code);
+}
+
+/* An answer under way to a request that is out may end by itself. What is too
+ * much of that goes down with the connection. */
+static bool let_run(struct h2_client *h, const struct client_call *call) {
+        if (call->ended || call->first_byte == UINT64_MAX ||
+            nghttp2_session_get_stream_local_close(h->session, call->stream) == 0)
+                return false;
+        if (h2_orphans_add(&h->orphans, call->stream, h->now_ms))
+                metrics_add(&h->counters->let_run, 1);
+        if (h->orphans.n < H2_ORPHANS_MAX || h->going)
+                return true;
+        h->going = true;
+        metrics_add(&h->counters->given_up, 1);
+        return true;
 }
 
 void h2_client_cancel(struct h2_client *h, struct client_call *call) {
-        bool ended = call->ended;
+        bool is_running = let_run(h, call), ended = call->ended;
 
         for (size_t i = h->next_record; i < h->n_records; i++)
                 if (h->records[i].call == call)
                         h->records[i].call = NULL;
         detach(h, call);
-        if (!ended || call->needs_reset ||
-            nghttp2_session_get_stream_local_close(h->session, call->stream) == 0)
-                reset(h, call, NGHTTP2_CANCEL);
+        if (!is_running && (!ended || call->needs_reset ||
+                            nghttp2_session_get_stream_local_close(h->session, call->stream) == 0))
+                reset(h, call->stream, NGHTTP2_CANCEL);
         call->ended = true;
+}
+
+int64_t h2_client_tick(struct h2_client *h, int64_t now_ms) {
+        int32_t stream;
+
+        h->now_ms = now_ms;
+        while ((stream = h2_orphans_expire(&h->orphans, now_ms)))
+                reset(h, stream, NGHTTP2_CANCEL);
+        return h2_orphans_due_ms(&h->orphans, now_ms);
 }
 
 void h2_client_consumed(struct h2_client *h, struct client_call *call, size_t n) {
@@ -464,9 +496,9 @@ static void take_end(struct h2_client *h, struct client_call *call) {
 
         detach(h, call);
         if (call->needs_reset)
-                reset(h, call, NGHTTP2_CANCEL);
+                reset(h, call->stream, NGHTTP2_CANCEL);
         else if (is_half_open)
-                reset(h, call, NGHTTP2_NO_ERROR);
+                reset(h, call->stream, NGHTTP2_NO_ERROR);
 }
 
 bool h2_client_next(struct h2_client *h, struct client_event *out) {
@@ -557,10 +589,10 @@ uint32_t h2_client_room(const struct h2_client *h) {
                 h->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
         uint32_t most = peers < h->conf.max_streams ? peers : h->conf.max_streams;
 
-        if (h2_client_is_going(h) || h->n_open >= most)
+        if (h2_client_is_going(h) || h->n_open + h->orphans.n >= most)
                 return 0;
         /* A peer that takes no bytes would make cancelled calls pile up. */
         if (nghttp2_session_get_outbound_queue_size(h->session) > QUEUED_MAX)
                 return 0;
-        return most - h->n_open;
+        return most - h->n_open - h->orphans.n;
 }

@@ -38,7 +38,8 @@ void h2_client_free(struct h2_client **h);
  * written from the body alone, whatever the caller gave. */
 NET_MUST int h2_client_submit(struct h2_client *h, struct client_call *call,
                               const struct http_call_request *r, bool kept);
-/* Forgets an open call: no event of it comes any more. */
+/* Forgets an open call: no event of it comes any more. Its answer runs out
+ * unread for a while before it is reset (h2_orphans.h). */
 void h2_client_cancel(struct h2_client *h, struct client_call *call);
 /* Lets the peer send `n` more bytes of this call's answer. */
 void h2_client_consumed(struct h2_client *h, struct client_call *call, size_t n);
@@ -51,6 +52,10 @@ void h2_client_done(struct h2_client *h);
 /* 1 and the next bytes to send, valid until the next call into the session;
  * 0 when there are none; -EPROTO, -ENOMEM. */
 NET_MUST int h2_client_output(struct h2_client *h, struct span *out);
+
+/* Before output, once a turn: resets what has run for too long. When to call
+ * again at the latest; INT64_MAX: never. */
+int64_t h2_client_tick(struct h2_client *h, int64_t now_ms);
 
 /* The peer's first SETTINGS came. */
 bool h2_client_is_greeted(const struct h2_client *h);

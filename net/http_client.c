@@ -10,13 +10,10 @@
 /* A thread has one turn at a time, so its connections share the memory that
  * bytes pass through; an idle connection owns none. */
 #define SCRATCH_BYTES 65536
-/* The most the session puts out at once: a frame. */
-#define FRAME_BYTES (16384 + 9 + 1)
 /* Fills of the scratch a turn, when TLS keeps having more. */
 #define READS_PER_TURN 4
 
 static _Thread_local char in_scratch[SCRATCH_BYTES];
-static _Thread_local char out_scratch[SCRATCH_BYTES];
 
 /*   CONNECTING ─> SECURING ─> GREETING ─> READY ─> DRAINING ─> CLOSED
  *        └────────────────────────^         └──────────────────────^
@@ -225,43 +222,6 @@ static void deliver(struct http_client *c) {
                 client_session_done(&c->session);
 }
 
-/* Fills the thread's scratch from the session. */
-static int gather(struct http_client *c, struct span *out) {
-        size_t n = 0;
-
-        while (n + FRAME_BYTES <= SCRATCH_BYTES) {
-                struct span frame;
-                int r = client_session_output(&c->session, &frame);
-
-                if (r < 0)
-                        return r;
-                if (r == 0)
-                        break;
-                assert(frame.len <= FRAME_BYTES);
-                memcpy(out_scratch + n, frame.p, frame.len);
-                n += frame.len;
-        }
-        *out = (struct span){out_scratch, n};
-        return 0;
-}
-
-/* Moves the session's output to the socket until either has no more. */
-static int flush(struct http_client *c) {
-        for (;;) {
-                struct span bytes;
-                int r = client_wire_flush(&c->wire);
-
-                if (r != CLIENT_WIRE_DONE)
-                        return r;
-                r = gather(c, &bytes);
-                if (r < 0 || bytes.len == 0)
-                        return r;
-                r = client_wire_write(&c->wire, bytes);
-                if (r != CLIENT_WIRE_DONE)
-                        return r;
-        }
-}
-
 /* Whether nothing is left to do on it. HTTP/1.1 gives a connection up along
  * with what it did not yet send. */
 static bool is_finished(const struct http_client *c, int flushed) {
@@ -283,8 +243,9 @@ static void on_turn_end(struct loop_defer *d) {
                 return;
         if (c->state == CLIENT_READY && client_session_is_going(&c->session))
                 c->state = CLIENT_DRAINING;
+        ask_timer(c, client_session_tick(&c->session, loop_now_ms(c->loop)));
         if (!is_finished(c, r))
-                r = flush(c);
+                r = client_session_flush(&c->session, &c->wire);
         deliver(c);
         if (!is_open(c))
                 return;
@@ -357,7 +318,8 @@ static void read_input(struct http_client *c) {
 static void greet(struct http_client *c) {
         struct client_session_conf conf = {.max_streams = c->conf.max_streams,
                                            .header_bytes = c->conf.header_bytes,
-                                           .window_bytes = c->conf.window_bytes};
+                                           .window_bytes = c->conf.window_bytes,
+                                           .counters = c->conf.counters};
 
         c->state = CLIENT_GREETING;
         c->failed = client_session_open(&c->session, c->conf.protocol, &conf);
@@ -442,6 +404,7 @@ static void on_timer(struct loop_timer *t) {
                 expire_idle(c);
         if (is_open(c) && c->read_again)
                 read_input(c);
+        ask_turn_end(c);
 }
 
 int http_client_open(struct loop *l, const struct http_client_conf *conf,

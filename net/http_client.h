@@ -17,6 +17,7 @@
 
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/metrics.h"
 #include "net/tls.h"
 
 struct http_client;
@@ -73,6 +74,13 @@ enum http_protocol {
         HTTP_PROTOCOL_HTTP11,
 };
 
+/* Cancelled calls of HTTP/2, and what became of them. */
+struct http_client_counters {
+        struct metrics_counter let_run;  /* the answer was left to end by itself */
+        struct metrics_counter resets;   /* RST_STREAM sent, for any reason */
+        struct metrics_counter given_up; /* connections with too many of them */
+};
+
 struct http_client_conf {
         enum http_protocol protocol;
         const char *address;     /* "127.0.0.1:80" or "[::1]:80" */
@@ -90,6 +98,7 @@ struct http_client_conf {
          * for an orderly end. The client is freed after this returns. */
         void (*on_closed)(void *owner, struct http_client *c, int why);
         void *owner;
+        struct http_client_counters *counters; /* NULL, or living longer */
 };
 
 /* Starts connecting. < 0 only for a bad address or no descriptor. */
@@ -119,9 +128,9 @@ NET_MUST int http_client_start(struct http_client *c, struct http_call *call,
 NET_MUST int http_client_start_kept(struct http_client *c, struct http_call *call,
                                     const struct http_call_request *request,
                                     const struct http_call_keeper *keeper);
-/* Forgets the call (RST_STREAM CANCEL if it is open; an HTTP/1.1 connection goes
- * with it once a byte was sent); it may be freed or started anew at once.
- * Idempotent. */
+/* Forgets the call (a short answer runs out unread, a long one is reset in time;
+ * an HTTP/1.1 connection goes with it once a byte was sent); it may be freed or started anew at
+ * once. Idempotent. */
 void http_call_cancel(struct http_call *call);
 void http_call_consumed(struct http_call *call, size_t n);
 /* The deadline is `deadline_ms` > 0 from now instead: for answers that are

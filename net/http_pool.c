@@ -249,6 +249,7 @@ static void open_conn(struct http_pool *p) {
                 .max_streams = p->conf.in_flight,
                 .header_bytes = p->conf.header_bytes,
                 .window_bytes = p->conf.window_bytes,
+                .counters = p->conf.counters,
                 .on_ready = on_conn_ready,
                 .on_closed = on_conn_closed,
                 .owner = c,

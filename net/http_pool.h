@@ -37,6 +37,7 @@ struct http_pool_conf {
         int64_t connect_ms;
         int64_t idle_ms;    /* HTTP/1.1: closes a connection without a call; 0: never */
         int64_t breaker_ms; /* between probes while away */
+        struct http_client_counters *counters; /* NULL, or living longer */
 };
 
 struct http_pool_stats {

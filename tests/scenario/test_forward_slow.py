@@ -47,6 +47,12 @@ def be_good(shop, times):
     return slowest
 
 
+def no_request_stays(shop):
+    """A client that has gone without a word is noticed when it takes nothing for 10 s."""
+    wait_until(lambda: shop.stack.metrics().value("sluice_requests_parked") == 0, 25,
+               "nothing parked")
+
+
 def cut(shop):
     return shop.stack.metrics().value("sluice_forward_cut_total")
 
@@ -59,8 +65,7 @@ def test_unread_answers_do_not_keep_the_places_of_others(own):
     wait_until(lambda: slow.read_some(time.monotonic() + 5) or
                any(answer.reset is not None for answer in slow.responses.values()), 10, "a reset")
     slow.close()
-    wait_until(lambda: own.stack.metrics().value("sluice_requests_parked") == 0, 10,
-               "nothing parked")
+    no_request_stays(own)
 
 
 def test_answers_that_fit_keep_no_place(own):
@@ -74,5 +79,4 @@ def test_answers_that_fit_keep_no_place(own):
     answer = slow.finish(first, 10)
     assert answer.reset is None and len(answer.body) == MEDIUM
     slow.close()
-    wait_until(lambda: own.stack.metrics().value("sluice_requests_parked") == 0, 10,
-               "nothing parked")
+    no_request_stays(own)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "net/h2_orphans.h"
 #include "tests/unit/h2_client_rig.h"
 
 static void test_preface_and_settings_come_first(void **state) {
@@ -199,20 +200,98 @@ static void test_calls_not_put_out_before_goaway_are_refused(void **state) {
         assert_true(calls[1].first_byte == UINT64_MAX);
 }
 
-static void test_cancelled_call_is_reset_and_says_nothing(void **state) {
+static void test_a_cancelled_answer_runs_out_and_says_nothing(void **state) {
         (void)state;
         submit_gets(2);
         put_out();
         rig.sent_len = 0;
         h2_client_cancel(rig.h, &calls[0]);
         memset(&calls[0], 0xee, sizeof(calls[0]));
+        assert_int_equal(h2_client_room(rig.h), 98);
         frame_head(&rig.in, 1, 200, 2, false);
         frame_text(&rig.in, 1, "no", true);
         frame_head(&rig.in, 3, 200, 0, true);
         turn();
         expect_events("H3:200:1 E3:C");
-        expect_frames("R1:8");
+        expect_frames("");
         assert_int_equal(h2_client_room(rig.h), 100);
+        assert_int_equal(h2_client_tick(rig.h, 100000), INT64_MAX);
+        put_out();
+        expect_frames("");
+}
+
+static void test_a_cancelled_answer_that_does_not_end_is_reset(void **state) {
+        (void)state;
+        submit_gets(2);
+        put_out();
+        rig.sent_len = 0;
+        assert_int_equal(h2_client_tick(rig.h, 1000), INT64_MAX);
+        h2_client_cancel(rig.h, &calls[0]);
+        assert_int_equal(h2_client_tick(rig.h, 1001), 1000 + H2_ORPHAN_MS);
+        assert_int_equal(h2_client_tick(rig.h, 1000 + H2_ORPHAN_MS), INT64_MAX);
+        put_out();
+        expect_frames("R1:8");
+        assert_int_equal(h2_client_room(rig.h), 99);
+        /* What was under way is taken in silence. */
+        frame_head(&rig.in, 1, 200, 2, false);
+        frame_head(&rig.in, 3, 200, 0, true);
+        turn();
+        expect_events("H3:200:1 E3:C");
+        expect_frames("");
+}
+
+static size_t resets_put_out(void) {
+        struct span bytes;
+        struct frame f;
+        size_t n = 0;
+
+        put_out();
+        bytes = (struct span){rig.sent, rig.sent_len};
+        while (frame_take(&bytes, &f))
+                n += f.type == FRAME_RST;
+        rig.sent_len = 0;
+        return n;
+}
+
+/* To a peer that counts them, more would be an attack. */
+static void test_resets_come_slowly_and_too_many_end_the_connection(void **state) {
+        size_t resets = 0, cancelled = 0;
+
+        (void)state;
+        for (int64_t now = 0; now < 60000 && !h2_client_is_going(rig.h); now += 10) {
+                (void)h2_client_tick(rig.h, now);
+                submit(&calls[0], get("GET"));
+                put_out();
+                h2_client_cancel(rig.h, &calls[0]);
+                cancelled++;
+                resets += resets_put_out();
+                assert_true(resets <=
+                            H2_ORPHAN_RESET_BURST + (size_t)now * H2_ORPHAN_RESETS_PER_S / 1000);
+        }
+        assert_true(h2_client_is_going(rig.h));
+        assert_int_equal(cancelled, H2_ORPHANS_MAX);
+        assert_int_equal(resets, 0);
+        assert_int_equal(h2_client_submit(rig.h, &calls[0], &(struct http_call_request){0}, true),
+                         -ENOTCONN);
+}
+
+static void test_resets_are_paced(void **state) {
+        size_t resets = 0;
+        int64_t now = 0;
+
+        (void)state;
+        /* As fast as they expire, so that the connection stays. */
+        for (int i = 0; i < 60; i++) {
+                submit(&calls[0], get("GET"));
+                put_out();
+                h2_client_cancel(rig.h, &calls[0]);
+                now += H2_ORPHAN_MS / 20;
+                (void)h2_client_tick(rig.h, now);
+                resets += resets_put_out();
+                assert_true(resets <= H2_ORPHAN_RESET_BURST + (size_t)now / 200);
+        }
+        assert_false(h2_client_is_going(rig.h));
+        assert_in_range(resets, H2_ORPHAN_RESET_BURST, 40);
 }
 
 static void test_cancelled_before_it_was_put_out_leaves_no_trace(void **state) {
@@ -267,7 +346,10 @@ int main(void) {
                 T(test_goaway_refuses_only_later_calls),
                 T(test_goaway_in_two_steps),
                 T(test_calls_not_put_out_before_goaway_are_refused),
-                T(test_cancelled_call_is_reset_and_says_nothing),
+                T(test_a_cancelled_answer_runs_out_and_says_nothing),
+                T(test_a_cancelled_answer_that_does_not_end_is_reset),
+                T(test_resets_come_slowly_and_too_many_end_the_connection),
+                T(test_resets_are_paced),
                 T(test_cancelled_before_it_was_put_out_leaves_no_trace),
                 T(test_cancelled_in_the_middle_of_its_events),
         };
