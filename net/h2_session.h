@@ -122,7 +122,7 @@ enum h2_fate {
         H2_FATE_NONE,  /* never opened, as far as we remember */
         H2_FATE_RESET, /* by us: what still comes was sent before the peer knew */
         H2_FATE_DONE,  /* complete: a reset behind it is no oddness */
-        H2_FATE_GONE,  /* over otherwise, or long ago */
+        H2_FATE_GONE,  /* over otherwise */
 };
 
 /* The client uses this id; all below it that it did not use are void. */

@@ -6,7 +6,8 @@
  *   RESET      ignored           ignored          ignored        ignored
  *   DONE       STREAM_CLOSED     STREAM_CLOSED    free, once     ignored
  *   GONE       STREAM_CLOSED     STREAM_CLOSED    odd            ignored
- */
+ *
+ * All older ones count as RESET. */
 #include "net/h2_session.h"
 
 struct http_stream *h2_stream_find(const struct h2_server *h, int32_t id) {
@@ -34,8 +35,9 @@ void h2_fate_set(struct h2_server *h, int32_t id, enum h2_fate fate) {
 
 enum h2_fate h2_fate_of(const struct h2_server *h, int32_t id) {
         unsigned place = fate_place(id);
+        /* Forgotten. It may have been open until just now, and broken off by us. */
         if (h->last_id - id >= 2 * H2_FATES)
-                return H2_FATE_GONE;
+                return H2_FATE_RESET;
         return (enum h2_fate)(h->fates[place / FATES_A_WORD] >> (place % FATES_A_WORD * 2) & 3);
 }
 

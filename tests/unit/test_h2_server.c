@@ -470,6 +470,25 @@ static void test_a_body_of_a_closed_stream_leaves_the_connection_open(void **sta
         assert_true(peer->seen[FRAME_WINDOW] >= 9);
 }
 
+/* Its client has not heard yet that it is over. */
+static void test_a_body_behind_a_reset_of_an_old_stream_is_ignored(void **state) {
+        (void)state;
+        peer->mode = PEER_HOLD;
+        peer_request(peer, 1, "/a", NULL, false);
+        peer_turn(peer);
+        peer->mode = PEER_ANSWER;
+        for (int32_t id = 3; id < 603; id += 2) {
+                peer_request(peer, id, "/a", NULL, true);
+                peer_turn(peer);
+        }
+        peer->session->ops->abort(peer->held[0]);
+        frame_text(&peer->to, 1, "more", false);
+        frame_text(&peer->to, 1, "end", true);
+        peer_turn(peer);
+        assert_int_equal(peer->fed, 0);
+        assert_int_equal(peer->seen[FRAME_GOAWAY], 0);
+}
+
 static void test_a_streamed_answer_waits_for_data_and_window(void **state) {
         (void)state;
         static char data[40000];
@@ -632,6 +651,7 @@ int main(void) {
                 T(test_a_wrong_preface_ends_it),
                 T(test_a_body_is_kept_and_its_window_given_back_on_demand),
                 T(test_a_body_of_a_closed_stream_leaves_the_connection_open),
+                T(test_a_body_behind_a_reset_of_an_old_stream_is_ignored),
                 T(test_a_streamed_answer_waits_for_data_and_window),
                 T(test_an_end_without_more_data_ends_the_stream),
                 T(test_a_drain_tells_twice_and_finishes_what_is_open),
