@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import servers
@@ -103,7 +104,8 @@ class Bench:
         if self.shop:
             upstreams["shop"] = {"address": f"127.0.0.1:{self.shop.port}",
                                  "protocol": "http/1.1", "max_in_flight": 512}
-        self.stack.options = {"gateway": {"workers": 1, "upstreams": upstreams}}
+        self.stack.options = {"gateway": {
+            "workers": 1, "limits": servers.PATIENT, "upstreams": upstreams}}
 
     def start_shop(self):
         self.shop = servers.Shop(self)
@@ -156,8 +158,9 @@ class Bench:
 
     @contextlib.contextmanager
     def noting(self, who):
-        """What fails in one server is told at the end, and the others go on."""
+        """What fails in one server is told at once and at the end; the others go on."""
         try:
             yield
         except (Failed, OSError, ValueError, subprocess.SubprocessError) as why:
             self.faults.append(f"{who}: {why}")
+            print(self.faults[-1], file=sys.stderr, flush=True)

@@ -29,6 +29,12 @@ def listens(port):
         return False
 
 
+# A closed loop of hundreds of clients in one address beside a busy machine looks like
+# the overload that these turn away. They are still looked at, they only act later.
+PATIENT = {"accept_wait": "1m", "handshake_slow": "1m", "handshake_timeout": "1m", "turn": "1m",
+           "header_timeout": "1m", "write_stall": "1m"}
+
+
 class Server:
     """Started when made; `stop` ends it with all that came of it."""
     group = "X25519"  # of the key exchange that short visits offer
@@ -66,8 +72,8 @@ class Server:
 
 
 class Sluice(Server):
-    """As it is built and as a sale configures it, with one worker and room for the
-    requests under way to the two upstreams."""
+    """As it is built and as a sale configures it, with one worker, room for the
+    requests under way to the two upstreams, and patience: see PATIENT."""
     name = "sluice"
     does = {"answer", "line", "shop", "origin"}
     programs = ()
