@@ -45,6 +45,7 @@ struct http_conn {
         uint32_t lingered_bytes;
         uint8_t state;       /* enum http_conn_state */
         uint8_t place;       /* enum http_shake_place */
+        bool is_begun : 1;   /* its handshake is */
         bool is_struck : 1;  /* its handshake was held against its network */
         bool is_eof : 1;     /* the peer sends no more */
         bool is_failed : 1;  /* the session or the socket is beyond use */

@@ -30,6 +30,14 @@ static void queue_leave(struct http_conn **first, struct http_conn **last, struc
 
 static void on_run(struct loop_defer *d);
 
+/* How long it has been the client's turn, all in all. */
+static uint32_t client_ms(const struct http_conn *c) {
+        uint32_t ms = c->shake.client_ms;
+        if (c->place == HTTP_SHAKE_WITH_CLIENT)
+                ms += (uint32_t)loop_now_ms(c->hub->loop) - c->shake.asked_ms;
+        return ms;
+}
+
 static void place_set(struct http_conn *c, enum http_shake_place to) {
         struct http_handshakes *s = &c->hub->handshakes;
         struct http_network *w = c->shake.network;
@@ -40,6 +48,10 @@ static void place_set(struct http_conn *c, enum http_shake_place to) {
                 queue_leave(&w->first_parked, &w->last_parked, c);
                 s->n_parked--;
         }
+        if (c->place == HTTP_SHAKE_WITH_CLIENT)
+                c->shake.client_ms = client_ms(c);
+        if (to == HTTP_SHAKE_WITH_CLIENT)
+                c->shake.asked_ms = (uint32_t)loop_now_ms(c->hub->loop);
         c->place = (uint8_t)to;
         if (to == HTTP_SHAKE_WAITING) {
                 queue_join(&s->first, &s->last, c);
@@ -105,7 +117,7 @@ void http_handshake_leave(struct http_conn *c) {
         place_set(c, HTTP_SHAKE_NOWHERE);
         if (!w)
                 return;
-        if (c->shake.begun_at_ms != 0)
+        if (c->is_begun)
                 w->handshakes--;
         if (w->first_parked && !has_its_share(c->hub, w))
                 place_set(w->first_parked, HTTP_SHAKE_WAITING);
@@ -113,10 +125,11 @@ void http_handshake_leave(struct http_conn *c) {
 
 void http_handshake_late(struct http_conn *c) {
         struct http_counters *n = &c->hub->counters;
-        if (c->shake.begun_at_ms != 0 || c->place == HTTP_SHAKE_NOWHERE) {
+        if (c->is_begun || c->place == HTTP_SHAKE_NOWHERE) {
                 metrics_add(&n->handshakes_failed, 1);
                 metrics_add(&n->closed_timeouts, 1);
-                if (c->place != HTTP_SHAKE_NOWHERE)
+                bool is_clients = client_ms(c) >= c->hub->conf.limits.handshake_ms / 2;
+                if (c->place != HTTP_SHAKE_NOWHERE && is_clients)
                         strike(c);
         } else {
                 metrics_add(&n->connections_refused, 1);
@@ -130,7 +143,7 @@ void http_handshakes_judge(struct http_hub *h, int64_t now_ms) {
         if (!h->handshakes.networks.entries)
                 return;
         for (; c && c->since_ms <= before_ms; c = c->next) {
-                if (c->place == HTTP_SHAKE_WITH_CLIENT && c->shake.begun_at_ms <= before_ms)
+                if (c->is_begun && client_ms(c) >= h->conf.limits.handshake_slow_ms)
                         strike(c);
         }
 }
@@ -167,7 +180,7 @@ static void go_on(struct http_conn *c) {
 static bool step(struct http_conn *c) {
         struct http_hub *h = c->hub;
         struct http_network *w = c->shake.network;
-        if (c->shake.begun_at_ms != 0) {
+        if (c->is_begun) {
                 place_set(c, HTTP_SHAKE_WITH_CLIENT);
                 go_on(c);
                 return true;
@@ -188,7 +201,7 @@ static bool step(struct http_conn *c) {
                 http_conn_cut(c);
                 return true;
         }
-        c->shake.begun_at_ms = loop_now_ms(h->loop);
+        c->is_begun = true;
         if (w)
                 w->handshakes++;
         place_set(c, HTTP_SHAKE_WITH_CLIENT);

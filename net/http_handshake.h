@@ -10,8 +10,9 @@
  *
  * One network may have half of the hub's handshakes under way. What it opens
  * beyond is parked, not refused, until one of its own is over. Handshakes that
- * fail or dawdle are held against it (net/http_networks.h); once it is closed,
- * those of its connections that have not begun are closed too.
+ * fail or dawdle are held against it (net/http_networks.h), but not the time
+ * that we take; once it is closed, those of its connections that have not begun
+ * are closed too.
  *
  * Units      milliseconds of the loop.
  * Ownership  a part of the hub; connections are the hub's.
@@ -36,7 +37,8 @@ enum http_shake_place {
 struct http_shake {
         struct http_conn *prev, *next; /* of those waiting, or of the network's parked */
         struct http_network *network;  /* or NULL */
-        int64_t begun_at_ms;           /* of its first step; 0: before that */
+        uint32_t asked_ms;             /* when it last was with the client; the low bits */
+        uint32_t client_ms;            /* its times with the client but for that one */
 };
 
 struct http_handshakes {
