@@ -20,7 +20,7 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
             "Requests on one connection before it is asked to come back on a new one."),
         ROW(handshakes_in_progress, CONF_COUNT, "1000", 1, 100000,
             "TLS handshakes under way in one worker; above it accepting waits."),
-        ROW(handshakes_per_turn, CONF_COUNT, "16", 1, 10000,
+        ROW(handshakes_per_turn, CONF_COUNT, "8", 1, 10000,
             "New connections taken, and steps of handshakes done, in one turn of a worker's loop."),
         ROW(repeated_heads, CONF_COUNT, "1024", 0, 65536,
             "Heads kept in one worker for connections that send the same one again."),

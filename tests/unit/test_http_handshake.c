@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -299,6 +300,34 @@ static void test_above_the_ceiling_no_handshake_is_begun(void **state) {
         client_close(&second);
 }
 
+/* ---- afterwards ---- */
+
+static void test_a_flood_of_key_updates_is_cut_and_hurts_nobody(void **state) {
+        (void)state;
+        char got[64];
+        world_start(&world);
+        struct client good = half_open("127.0.2.1");
+        expect_page(&good);
+        SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+        SSL *bad = SSL_new(ctx);
+        int fd = client_open_from(&world, "127.0.1.1");
+        int n = 0;
+        SSL_set_alpn_protos(bad, (const unsigned char *)"\x08http/1.1", 9);
+        SSL_set_fd(bad, fd);
+        assert_int_equal(SSL_connect(bad), 1);
+        while (n < 100000 && SSL_key_update(bad, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
+               SSL_do_handshake(bad) == 1)
+                n++;
+        assert_true(SSL_read(bad, got, sizeof got) <= 0);
+        assert_in_range(n, 100, 99999);
+        assert_int_equal(stats_now().closed_glitches, 1);
+        expect_page(&good);
+        client_close(&good);
+        SSL_free(bad);
+        SSL_CTX_free(ctx);
+        close(fd);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -311,6 +340,7 @@ int main(void) {
                 T(test_who_waited_too_long_is_closed_before_the_handshake),
                 T(test_one_who_did_not_wait_is_not_taken_for_one_who_did),
                 T(test_above_the_ceiling_no_handshake_is_begun),
+                T(test_a_flood_of_key_updates_is_cut_and_hurts_nobody),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
