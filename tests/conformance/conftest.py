@@ -28,7 +28,7 @@ class Gateway:
         self.sales += [self.shop.sale() for _ in range(3)]
         self.target = Target(stack.nodes[0].port, f"127.0.0.1:{stack.nodes[0].port}", stack.ca,
                              page=f"{API}/sales/{self.sales[0]}", sink=f"{APP}/free/sink",
-                             big=f"{APP}/free/big")
+                             big=f"{APP}/free/medium")
         self.logged = 0
 
     def etag(self, sale):

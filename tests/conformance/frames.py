@@ -291,16 +291,7 @@ SEND_ROWS = [
 ]
 
 
-def overrun(talk):
-    """Two windows' worth, in frames of a few kilobytes."""
-    return b"".join(data(1, bytes(8192)) for _ in range(9))
-
-
 RECEIVE_ROWS = [
-    Row("6.9.1", "more than both windows",
-        [post(), *[data(1, bytes(16384)) for _ in range(3)], data(1, bytes(16383)),
-         data(1, b"x", end=True)], "200",
-        why="a byte too many is nothing once some were read and given back"),
     Row("6.9.1", "exactly the windows",
         [post(), *[data(1, bytes(16384)) for _ in range(3)], data(1, bytes(16383), end=True)],
         "200"),
