@@ -1,4 +1,10 @@
-"""tests/run after the packages are there: builds, runs each suite, adds up."""
+"""tests/run after the packages are there: builds, runs each suite, adds up.
+
+One suite runs by itself, and one can watch it. Several are jobs: suites that
+mostly wait run side by side, and what keeps the cores busy (the builds with
+sanitizers, lint) runs beside them at a low priority, so that it takes what they
+leave. A job's output is shown when it has ended.
+"""
 import concurrent.futures
 import json
 import os
@@ -6,13 +12,14 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "conf"))
 from run import build  # noqa: E402
-from run.process import Failed  # noqa: E402
+from run.process import Failed, port_range  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build")
 ASAN = os.path.join(BUILD, "asan")
@@ -27,10 +34,10 @@ SANITIZERS = {
 
 PROGRAMS = ("gateway/sluice", "gateway/sluicectl", "origin/sluice-origin",
             "loadgen/sluice-load")
-SETTINGS = {
+SETTINGS = {  # -O1, as the sanitizers' authors advise: their builds are the longest
     BUILD: [],
-    ASAN: ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
-    TSAN: ["-Db_sanitize=thread", "-Db_lundef=false"],
+    ASAN: ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1"],
+    TSAN: ["-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1"],
 }
 
 
@@ -39,7 +46,9 @@ THREADED = ("limiter", "log", "loop", "metrics", "store_memory")
 
 
 def make(folder, *targets):
-    """Builds the targets, or all of a folder, unit tests too."""
+    """Builds the targets, or all of a folder, unit tests too, unless a job before did."""
+    if os.environ.get("SLUICE_BUILT"):
+        return
     build.make(folder, "-Dtests=true", *SETTINGS[folder], targets=targets)
 
 
@@ -57,15 +66,34 @@ def pytest(*paths, build_folder=BUILD, deadline=900, side_by_side=1, **env):
             return 0, 1
         shares = [names[start::side_by_side] for start in range(side_by_side)]
     end = time.monotonic() + deadline
+    ports = [{**env, "SLUICE_PORTS": part} for part in port_shares(len(shares))]
     with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
-        counts = pool.map(lambda share: run_pytest(share, env, end), shares)
+        counts = pool.map(lambda share, env: run_pytest(share, env, end), shares, ports)
         return tuple(map(sum, zip(*counts)))
+
+
+def port_shares(count):
+    """The ports of this job, so many parts of them."""
+    ports = port_range()
+    size = len(ports) // count
+    return [f"{ports[part * size]}-{ports[part * size] + size}" for part in range(count)]
+
+
+PYTESTS = []
+
+
+def end_pytests(*_):
+    """They end what they started and say what they found so far."""
+    for child in PYTESTS:
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
 
 
 def run_pytest(words, env, end):
     child = subprocess.Popen([*PYTEST, "-v", *words], cwd=ROOT, stdin=subprocess.DEVNULL, env=env,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              errors="replace", start_new_session=True)
+    PYTESTS.append(child)
     watch = threading.Timer(max(1, end - time.monotonic()), child.send_signal, [signal.SIGINT])
     watch.start()
     closing = ""
@@ -108,6 +136,10 @@ def meson_test(folder, *programs):
     return passed, failed
 
 
+def threaded_tests():
+    return [f"tests/unit/test_{name}" for name in THREADED]
+
+
 def lint():
     make(BUILD, *PROGRAMS)  # clang reads headers that the build makes
     return pytest("tests/lint", "-q")
@@ -116,7 +148,7 @@ def lint():
 def unit():
     make(BUILD)
     make(ASAN)
-    make(TSAN, *(f"tests/unit/test_{name}" for name in THREADED))
+    make(TSAN, *threaded_tests())
     counts = [meson_test(BUILD), meson_test(ASAN), meson_test(TSAN, *THREADED),
               pytest("tests/proxy")]
     return tuple(map(sum, zip(*counts)))
@@ -124,7 +156,7 @@ def unit():
 
 def integration():
     make(ASAN, *PROGRAMS)
-    return pytest("tests/scenario", "tests/origin", build_folder=ASAN, side_by_side=2, **SANITIZERS)
+    return pytest("tests/scenario", "tests/origin", build_folder=ASAN, side_by_side=4, **SANITIZERS)
 
 
 def conformance():
@@ -134,7 +166,7 @@ def conformance():
 
 def race():
     make(BUILD, *PROGRAMS)
-    return pytest("tests/race", side_by_side=2)
+    return pytest("tests/race", side_by_side=3)
 
 
 def fault():
@@ -162,11 +194,43 @@ SUITES = {suite.__name__: suite for suite in (lint, unit, integration, conforman
 ON_REQUEST = {"soak": soak}
 
 
+def programs():
+    make(BUILD)
+    return 0, 0
+
+
+def sanitizers():
+    make(ASAN)
+    make(TSAN, *threaded_tests())
+    return 0, 0
+
+
+BUILDS = {"programs": programs, "sanitizers": sanitizers}
+# What a job waits for, of those that run at all. The races, faults and browsers
+# need no sanitizer and begin while it is being built; the rest comes after them.
+UNSANITIZED = ("race", "fault", "browser", "soak")
+
+
+def after(name):
+    if name == "programs":
+        return ()
+    if name in UNSANITIZED or name == "sanitizers":
+        return ("programs",)
+    if name == "lint":
+        return ("programs", "sanitizers")  # nobody waits for it
+    return ("programs", "sanitizers", *UNSANITIZED)
+
+
+# Much is to wait for the one; nothing for the other.
+POLITE = {"sanitizers": 10, "lint": 19}
+PORTS, PORTS_A_JOB = 20000, 1200
+
+
 def run_suite(name):
     print(f"\n== {name}", flush=True)
     began = time.monotonic()
     try:
-        passed, failed = {**SUITES, **ON_REQUEST}[name]()
+        passed, failed = {**SUITES, **ON_REQUEST, **BUILDS}[name]()
     except (Failed, OSError, ValueError) as why:
         print(f"{name}: {why}", flush=True)
         passed, failed = 0, 1
@@ -175,14 +239,85 @@ def run_suite(name):
     return passed, failed
 
 
+def be_polite(nice):
+    """Where sessions are scheduled as groups, the group's priority counts too."""
+    os.setsid()
+    os.nice(nice)
+    try:
+        with open("/proc/self/autogroup", "w") as group:
+            group.write(str(nice))
+    except OSError:
+        pass
+
+
+class Job:
+    """A suite or a build in a process of its own."""
+
+    def __init__(self, name):
+        self.name, self.output = name, tempfile.TemporaryFile("w+", errors="replace")
+        first = PORTS + [*SUITES, *ON_REQUEST, *BUILDS].index(name) % 10 * PORTS_A_JOB
+        env = {**os.environ, "SLUICE_PORTS": f"{first}-{first + PORTS_A_JOB}"}
+        if name not in BUILDS:
+            env["SLUICE_BUILT"] = "1"
+        print(f"-- {name} begins", flush=True)
+        self.child = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--job", name], env=env,
+            stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+            preexec_fn=(lambda: be_polite(POLITE[name])) if name in POLITE else None)
+
+    def result(self):
+        """Shows what it said: (passed, failed)."""
+        self.output.seek(0)
+        said = self.output.read()
+        print(said, end="", flush=True)
+        closing = re.findall(rf"^== {self.name}: (\d+) passed, (\d+) failed", said, re.MULTILINE)
+        return tuple(map(int, closing[-1])) if closing else (0, 1)
+
+
+def run_jobs(suites):
+    """Yields (passed, failed) of each job; a job whose build failed counts as failed."""
+    builds = ["programs"]
+    if set(suites) - {*UNSANITIZED, "lint"}:
+        builds.append("sanitizers")
+    waiting = [*builds, *suites]
+    running, broken = [], set()
+    try:
+        while waiting or running:
+            for name in [name for name in waiting
+                         if not any(job in after(name) for job in
+                                    [*waiting, *(job.name for job in running)])]:
+                waiting.remove(name)
+                if broken & set(after(name)):
+                    print(f"\n== {name}: not run, its build failed", flush=True)
+                    broken.add(name)
+                    yield 0, 1
+                else:
+                    running.append(Job(name))
+            for job in [job for job in running if job.child.poll() is not None]:
+                running.remove(job)
+                counts = job.result()
+                if job.name in BUILDS and counts[1]:
+                    broken.add(job.name)
+                yield counts
+            time.sleep(0.1)
+    finally:
+        for job in running:
+            job.child.terminate()
+        for job in running:
+            job.child.wait()
+
+
 def main():
+    if sys.argv[1:2] == ["--job"]:
+        signal.signal(signal.SIGTERM, end_pytests)
+        return 1 if run_suite(sys.argv[2])[1] else 0
     names = sys.argv[1:] or list(SUITES)
     unknown = [name for name in names if name not in SUITES and name not in ON_REQUEST]
     if unknown:
         print(f"tests/run: no suite {', '.join(unknown)}; there are: "
               f"{' '.join([*SUITES, *ON_REQUEST])}", file=sys.stderr)
         return 2
-    counts = [run_suite(name) for name in names]
+    counts = [run_suite(names[0])] if len(names) == 1 else list(run_jobs(list(dict.fromkeys(names))))
     passed, failed = map(sum, zip(*counts))
     print(f"\n{passed} passed, {failed} failed")
     return 0 if failed == 0 and passed > 0 else 1

@@ -27,17 +27,30 @@ def wait_until(question, seconds, what):
         time.sleep(0.02)
 
 
+def port_range():
+    """Below the range of outgoing connections. SLUICE_PORTS=FIRST-END narrows it: who
+    runs side by side must not be given the port that the other is about to take."""
+    first, _, end_ = os.environ.get("SLUICE_PORTS", "20000-32000").partition("-")
+    return range(int(first), int(end_))
+
+
+GIVEN = {"last": None}
+
+
 def free_port():
-    """A TCP port nobody listens on, below the range of outgoing connections."""
-    for _ in range(200):
-        port = random.randrange(20000, 32000)
+    """A TCP port nobody listens on, and one not given away a moment ago."""
+    ports = port_range()
+    if GIVEN["last"] not in ports:
+        GIVEN["last"] = random.choice(ports)
+    for _ in ports:
+        port = GIVEN["last"] = ports[(GIVEN["last"] + 1 - ports[0]) % len(ports)]
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
                 return port
             except OSError:
                 continue
-    raise Failed("found no free port between 20000 and 32000")
+    raise Failed(f"found no free port between {ports[0]} and {ports[-1]}")
 
 
 def start_time(pid):
