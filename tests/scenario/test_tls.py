@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import ssl
+import subprocess
 import threading
 
 import pytest
@@ -92,6 +93,23 @@ def test_a_crowd_behind_one_address_may_fail_now_and_then(tls_shop):
                 assert is_closed(bad)
         greet(tls_shop, context)
     assert shed(tls_shop, "network") == 0
+
+
+def openssl_client(shop, *words, request=b""):
+    """What openssl's own client says of a connection."""
+    return subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{shop.stack.nodes[0].port}",
+         "-CAfile", shop.stack.ca, "-alpn", "h2", "-ign_eof", *words], input=request, timeout=30,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode(errors="replace")
+
+
+def test_early_data_is_never_taken(tls_shop, tmp_path):
+    session, early = str(tmp_path / "session"), tmp_path / "early"
+    early.write_bytes(PREFACE)
+    bad = b"x" * 100  # no preface: the connection ends
+    assert "Max Early Data: 0" in openssl_client(tls_shop, "-sess_out", session, request=bad)
+    said = openssl_client(tls_shop, "-sess_in", session, "-early_data", str(early), request=bad)
+    assert "Reused" in said and "Early data was accepted" not in said, said
 
 
 # -- tickets and certificates ---------------------------------------------
