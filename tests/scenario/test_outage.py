@@ -1,6 +1,7 @@
 """Origin or database away: memory goes on answering, and nothing acknowledged is lost."""
 import json
 import os
+import random
 
 import pytest
 
@@ -211,6 +212,40 @@ def test_places_passes_and_holds_outlive_a_kill_and_restart(own_shop, which):
     late = shop.buyer(sale)
     assert wait_until(lambda: (answer := late.join()).json.get("state") != "paused" and answer, 10,
                       "the line goes on").json["position"] == 2
+
+
+def test_a_broken_map_is_put_aside_and_nobody_loses_a_place(own_shop, expected_errors):
+    """The header is whole, what is behind it noise: as a disk may leave it."""
+    told = "the map is broken; it is kept as admission.map.broken"
+    expected_errors.append(told)
+    shop, stack = own_shop, own_shop.stack
+    sale = shop.sale(units=1)
+    admitted = shop.buyer(sale)
+    admitted.enter()
+    waiting = [shop.buyer(sale) for _ in range(3)]
+    for place, buyer in enumerate(waiting, 1):
+        assert buyer.join().json["position"] == place
+    shop.close()
+    stack.gateway.kill9()
+    path = os.path.join(stack.nodes[0].state, "admission.map")
+    with open(path, "r+b") as map_:
+        map_.seek(4096)
+        map_.write(random.Random(7).randbytes(64 * 1024))
+    stack.start_gateway()
+    shop.logs.wait_error(told)
+    assert stack.metrics().value("sluice_store_broken_total") == 1
+    assert os.path.exists(path + ".broken")
+    for buyer in (admitted, *waiting):
+        buyer.connection = shop.connect()
+    assert admitted.hold().status == 201  # its pass is registered by being shown
+    for place, buyer in enumerate(waiting, 1):
+        assert buyer.place().json["position"] == place
+    late = shop.buyer(sale)
+    assert late.join().json["position"] == 4
+    shop.put_stock(sale, 2)  # one more than is held: for the first of them
+    waiting[0].enter()
+    assert late.join().status == 202 and waiting[1].join().status == 202
+    assert waiting[0].hold().status == 201
 
 
 def test_sigterm_ends_both_programs_in_order_with_exit_0(own_shop):
