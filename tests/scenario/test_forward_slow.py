@@ -48,7 +48,7 @@ def be_good(shop, times):
 
 
 def no_request_stays(shop):
-    """A client that has gone without a word is noticed when it takes nothing for 10 s."""
+    """A client that has gone without a word is noticed when it takes nothing for a while."""
     wait_until(lambda: shop.stack.metrics().value("sluice_requests_parked") == 0, 25,
                "nothing parked")
 
@@ -70,9 +70,9 @@ def test_unread_answers_do_not_keep_the_places_of_others(own):
 
 def test_answers_that_fit_keep_no_place(own):
     slow = readers(own, "medium")
-    assert be_good(own, 100) < 5
+    assert be_good(own, 30) < 5
     assert cut(own) == 0
-    # Whoever reads late still gets all of it.
+    # Whoever reads late, but before half of limits.write_stall, still gets all of it.
     first = min(slow.responses)
     slow.h2.increment_flow_control_window(MEDIUM, first)
     slow._flush()
