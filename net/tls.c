@@ -504,10 +504,12 @@ int tls_handshake(struct tls *t) {
         t->is_dry = false;
         int r = SSL_do_handshake(t->ssl);
         t->is_holding = false;
-        if (r == 1)
-                return TLS_DONE;
-        int outcome = outcome_of(t, r);
+        if (r == 1 && SSL_version(t->ssl) >= TLS1_3_VERSION)
+                return TLS_DONE; /* what is left is a ticket, and has time */
+        int outcome = r == 1 ? TLS_DONE : outcome_of(t, r);
         flushed = tls_flush(t); /* the peer waits for it, or for the alert */
+        if (outcome == TLS_DONE)
+                return flushed;
         return outcome == TLS_WANT_READ && flushed != TLS_DONE ? flushed : outcome;
 }
 

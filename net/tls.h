@@ -71,8 +71,8 @@ struct tls *tls_accept_new(struct tls_context *c, int fd);
 struct tls *tls_connect_new(struct tls_context *c, int fd, const char *server_name);
 void tls_free(struct tls **t);
 
-/* A server's last words of a handshake (its ticket) are held back for the first
- * tls_write or tls_flush after it, so that they leave together. */
+/* What a server says last in a TLS 1.3 handshake, its ticket, is held back for the
+ * first tls_write or tls_flush after it, so that they leave together. */
 NET_MUST int tls_handshake(struct tls *t);
 /* Sends what is held back, if anything is. */
 NET_MUST int tls_flush(struct tls *t);

@@ -302,6 +302,23 @@ static void test_above_the_ceiling_no_handshake_is_begun(void **state) {
 
 /* ---- afterwards ---- */
 
+/* Its last word of the handshake is the server's, and no answer follows yet. */
+static void test_tls_12_and_http_11_do_not_wait_for_each_other(void **state) {
+        (void)state;
+        world.conf.limits.header_ms = 60000; /* its end must not be what helps */
+        world_start(&world);
+        SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+        SSL *ssl = SSL_new(ctx);
+        int fd = client_open(&world);
+        SSL_set_max_proto_version(ssl, TLS1_2_VERSION);
+        SSL_set_alpn_protos(ssl, (const unsigned char *)"\x08http/1.1", 9);
+        SSL_set_fd(ssl, fd);
+        assert_int_equal(SSL_connect(ssl), 1);
+        SSL_free(ssl);
+        SSL_CTX_free(ctx);
+        close(fd);
+}
+
 static void test_a_flood_of_key_updates_is_cut_and_hurts_nobody(void **state) {
         (void)state;
         char got[64];
@@ -340,6 +357,7 @@ int main(void) {
                 T(test_who_waited_too_long_is_closed_before_the_handshake),
                 T(test_one_who_did_not_wait_is_not_taken_for_one_who_did),
                 T(test_above_the_ceiling_no_handshake_is_begun),
+                T(test_tls_12_and_http_11_do_not_wait_for_each_other),
                 T(test_a_flood_of_key_updates_is_cut_and_hurts_nobody),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
