@@ -157,6 +157,8 @@ static void shed(const struct http_server_stats *sum, struct metrics_out *o) {
             sum->connections_sent_away);
         one(o, "sluice_networks_closed_total", METRICS_COUNTER,
             "Times a network was closed to for its failed handshakes.", sum->networks_closed);
+        one(o, "sluice_connections_abandoned_total", METRICS_COUNTER,
+            "Connections whose client left before their handshake could begin.", sum->abandoned);
         one(o, "sluice_networks_unknown_total", METRICS_COUNTER,
             "Connections of networks there was no room to remember.", sum->networks_unknown);
 }

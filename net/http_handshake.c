@@ -1,9 +1,15 @@
 #include "net/http_handshake.h"
 
+#include <poll.h>
+
 #include "net/http_conn.h"
 
 /* Connections of a closed network, thrown out beside a turn's steps. */
 #define REFUSALS_PER_TURN 256
+/* Who waited longer, here or for a listener that was behind so lately, may have
+ * left meanwhile. */
+#define PATIENCE_MS 50
+#define BEHIND_MS 2000
 
 /* ---- those who wait, and those who are parked ---- */
 
@@ -176,6 +182,20 @@ static void go_on(struct http_conn *c) {
         }
 }
 
+static bool has_waited(const struct http_conn *c) {
+        int64_t now_ms = loop_now_ms(c->hub->loop);
+        int64_t behind_at_ms = c->hub->behind_at_ms;
+        return now_ms - c->since_ms > PATIENCE_MS ||
+               (behind_at_ms != 0 && now_ms - behind_at_ms < BEHIND_MS);
+}
+
+/* A client that has lost its patience with us costs nothing more, and that is
+ * not its network's fault. */
+static bool has_gone(const struct http_conn *c) {
+        struct pollfd peer = {.fd = c->io.fd, .events = POLLRDHUP};
+        return poll(&peer, 1, 0) == 1;
+}
+
 /* True if it cost as much as a step does. */
 static bool step(struct http_conn *c) {
         struct http_hub *h = c->hub;
@@ -184,6 +204,11 @@ static bool step(struct http_conn *c) {
                 place_set(c, HTTP_SHAKE_WITH_CLIENT);
                 go_on(c);
                 return true;
+        }
+        if (has_waited(c) && has_gone(c)) {
+                metrics_add(&h->counters.abandoned, 1);
+                http_conn_cut(c);
+                return false;
         }
         bool has_share = has_its_share(h, w);
         if (http_network_is_closed(w, loop_now_ms(h->loop)) || (has_share && is_crowded(h))) {

@@ -30,7 +30,7 @@ struct http_counters {
         struct metrics_counter refused_network, refused_overload;
         struct metrics_counter requests_shed, connections_sent_away;
         struct metrics_counter handshakes_full, handshakes_resumed, handshakes_failed;
-        struct metrics_counter networks_closed, networks_unknown;
+        struct metrics_counter networks_closed, networks_unknown, abandoned;
         struct metrics_counter exchanges_open, requests_total;
         struct metrics_counter closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         struct metrics_counter header_limit_hits, queue_limit_hits, accept_errors;
@@ -79,6 +79,7 @@ struct http_hub {
         int64_t used_at_ms;    /* there was a connection */
         struct http_handshakes handshakes;
         struct http_load load;
+        int64_t behind_at_ms; /* a listener could not take all who waited; 0: never */
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
         bool draining;
         bool is_lenient;                      /* the last sweep judged nobody */

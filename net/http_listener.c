@@ -88,6 +88,7 @@ static void accept_failed(struct http_listener *li, int error) {
         default:
                 break;
         }
+        li->hub->behind_at_ms = loop_now_ms(li->hub->loop);
         metrics_add(&li->hub->counters.accept_errors, 1);
         log_accept_error(error);
         rest(li);
@@ -134,9 +135,12 @@ static void fall_behind(struct http_listener *li) {
         int64_t now_ms = loop_now_ms(li->hub->loop);
         int64_t wait_ms = li->hub->conf.limits.accept_wait_ms;
         struct pollfd queue = {.fd = li->fd, .events = POLLIN};
-        if (poll(&queue, 1, 0) == 0)
+        if (poll(&queue, 1, 0) == 0) {
                 li->behind_since_ms = 0;
-        else if (li->behind_since_ms == 0)
+                return;
+        }
+        li->hub->behind_at_ms = now_ms;
+        if (li->behind_since_ms == 0)
                 li->behind_since_ms = now_ms;
         else if (wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms)
                 shed_all(li);

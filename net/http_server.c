@@ -103,6 +103,7 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
                 .handshakes_failed = metrics_read(&c->handshakes_failed),
                 .networks_closed = metrics_read(&c->networks_closed),
                 .networks_unknown = metrics_read(&c->networks_unknown),
+                .abandoned = metrics_read(&c->abandoned),
                 .exchanges_open = metrics_read(&c->exchanges_open),
                 .requests_total = metrics_read(&c->requests_total),
                 .closed_glitches = metrics_read(&c->closed_glitches),

@@ -93,6 +93,7 @@ struct http_server_stats { /* this loop's; written by it, read by any thread */
         uint64_t refused_network, refused_overload; /* closed at once; not among the refused */
         uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
         uint64_t networks_closed, networks_unknown;
+        uint64_t abandoned; /* gone before their handshake could begin */
         uint64_t exchanges_open, requests_total;
         uint64_t closed_glitches, closed_resets, closed_timeouts, closed_protocol;
         uint64_t header_limit_hits, queue_limit_hits, accept_errors;

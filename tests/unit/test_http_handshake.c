@@ -285,6 +285,27 @@ static void test_one_who_did_not_wait_is_not_taken_for_one_who_did(void **state)
         assert_int_equal(stats_now().refused_overload, 0);
 }
 
+static void test_who_left_while_waiting_is_nobodys_fault(void **state) {
+        (void)state;
+        static const char nap[] = "GET /nap HTTP/1.1\r\nHost: a\r\n\r\n";
+        size_t n;
+        world.conf.limits.handshakes_per_turn = 1;
+        world_start(&world);
+        struct client first = half_open("127.0.2.1");
+        expect_page(&first);
+        assert_int_equal(tls_write(first.tls, nap, sizeof nap - 1, &n), TLS_DONE);
+        world_wait(&world.requests, 2); /* the loop stands still now */
+        for (int i = 0; i < CROWD; i++) {
+                struct client c = half_open("127.0.1.1");
+                client_close(&c);
+        }
+        WAIT_STATS(s.connections_total == CROWD + 1 && s.connections_open == 1);
+        struct http_server_stats s = stats_now();
+        assert_int_equal(s.abandoned, CROWD);
+        assert_int_equal(s.handshakes_failed, 0);
+        client_close(&first);
+}
+
 static void test_above_the_ceiling_no_handshake_is_begun(void **state) {
         (void)state;
         world.conf.limits.connections = 1;
@@ -356,6 +377,7 @@ int main(void) {
                 T(test_one_step_a_turn_serves_all),
                 T(test_who_waited_too_long_is_closed_before_the_handshake),
                 T(test_one_who_did_not_wait_is_not_taken_for_one_who_did),
+                T(test_who_left_while_waiting_is_nobodys_fault),
                 T(test_above_the_ceiling_no_handshake_is_begun),
                 T(test_tls_12_and_http_11_do_not_wait_for_each_other),
                 T(test_a_flood_of_key_updates_is_cut_and_hurts_nobody),
