@@ -14,9 +14,18 @@ READERS = 80  # more than the places a worker has with an upstream: 64
 
 @pytest.fixture(params=["h2c", "http/1.1"])
 def own(make_shop, request):
-    made = Upstream() if request.param == "h2c" else Upstream11()
-    shop = make_shop(options={"gateway": {"workers": 1, "upstreams": {
-        "app": {"address": made.address, "protocol": request.param, "request_timeout": "5s"}}}})
+    yield from make_own(make_shop, request.param, {})
+
+
+@pytest.fixture
+def narrow(make_shop):
+    yield from make_own(make_shop, "http/1.1", {"forward_unread_bytes": "8MiB"})
+
+
+def make_own(make_shop, protocol, limits):
+    made = Upstream() if protocol == "h2c" else Upstream11()
+    shop = make_shop(options={"gateway": {"workers": 1, "limits": limits, "upstreams": {
+        "app": {"address": made.address, "protocol": protocol, "request_timeout": "5s"}}}})
     name = shop.fresh("p")
     shop.path = f"/{name}"
     sale = shop.sale(upstream="app", match=[{"host": None, "path": f"/{name}/in", "prefix": True}],
@@ -80,3 +89,18 @@ def test_answers_that_fit_keep_no_place(own):
     assert answer.reset is None and len(answer.body) == MEDIUM
     slow.close()
     no_request_stays(own)
+
+
+def test_unread_answers_together_have_a_ceiling(narrow):
+    """400 answers of 200 KB would be 80 MB."""
+    def resident():
+        with open(f"/proc/{narrow.stack.gateway.child.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    be_good(narrow, 20)
+    before = resident()
+    slow = [readers(narrow, "medium") for _ in range(5)]
+    assert be_good(narrow, 20) < 5
+    assert resident() - before < 48 * 1024
+    for connection in slow:
+        connection.close()
+    no_request_stays(narrow)
