@@ -112,7 +112,7 @@ static const struct conf_option last_rows[] = {
         {"limits.forward_unread_bytes", "32MiB", CONF_SIZE, 0, AT(forward_unread_bytes), 65536,
          1ull << 34,
          .sentence = "Forwarded answers that wait for slow clients, together, a worker; above it "
-                     "none is read ahead."},
+                     "none is read ahead, and the longest unread are cut."},
         {"limiter.network_failures_per_minute", "50", CONF_COUNT, 0,
          AT(limiter.network_failures_per_minute), 1, 1000000,
          .sentence = "Refused requests of one address (IPv6: /64) before it is answered 429."},

@@ -1,6 +1,6 @@
-/* gateway/backlog.h - answers of one upstream that their clients do not read:
- * each keeps a place among the requests that are open with it, and who reads
- * nothing must not keep the places of those who would.
+/* gateway/backlog.h - answers that their clients do not read: each keeps a place
+ * among the requests that are open with an upstream, or memory, and who reads
+ * nothing must not keep what others would use.
  *
  * An answer is *unread* while more of it waits for its client than may be read
  * ahead. When places are short, one is taken back: from a client (address, or

@@ -23,11 +23,12 @@ struct gw_forward {
         struct http_call call;
         struct gw_request *r;
         struct gw_upstream *up;
-        bool is_started;         /* the answer's head has gone out */
-        bool is_over;            /* all of it is here, the client is still to take it */
-        size_t queued;           /* bytes waiting for the client, as last heard */
-        size_t unconsumed;       /* of these, not yet told to the upstream */
-        struct gw_unread unread; /* in the upstream's backlog */
+        bool is_started;   /* the answer's head has gone out */
+        bool is_over;      /* all of it is here, the client is still to take it */
+        size_t queued;     /* bytes waiting for the client, as last heard */
+        size_t unconsumed; /* of these, not yet told to the upstream */
+        struct gw_unread unread;
+        struct gw_backlog *backlog; /* where `unread` is: the upstream's, the worker's */
 };
 
 static void set_queued(struct gw_forward *f, size_t n) {
@@ -37,9 +38,23 @@ static void set_queued(struct gw_forward *f, size_t n) {
         f->queued = n;
 }
 
+static void unread_enter(struct gw_forward *f, struct gw_backlog *backlog) {
+        struct gw_request *r = f->r;
+        f->backlog = backlog;
+        gw_backlog_add(backlog, &f->unread,
+                       gw_address_key(&r->address, r->w->shared->hash_seed + SEED_UNREAD),
+                       loop_now_ms(r->w->loop));
+}
+
+static void unread_leave(struct gw_forward *f) {
+        if (f->backlog)
+                gw_backlog_remove(f->backlog, &f->unread);
+        f->backlog = NULL;
+}
+
 static void forward_free(struct gw_forward *f) {
         set_queued(f, 0);
-        gw_backlog_remove(&f->up->backlog, &f->unread);
+        unread_leave(f);
         f->r->forward = NULL;
         free(f);
 }
@@ -166,18 +181,15 @@ static void press(struct gw_upstream *up) {
 
 /* The client takes less than comes: the upstream waits. */
 static void hold_back(struct gw_forward *f) {
-        struct gw_request *r = f->r;
         http_call_extend(&f->call, UNREAD_MS);
-        gw_backlog_add(&f->up->backlog, &f->unread,
-                       gw_address_key(&r->address, r->w->shared->hash_seed + SEED_UNREAD),
-                       loop_now_ms(r->w->loop));
+        unread_enter(f, &f->up->backlog);
         press(f->up);
 }
 
 static void go_on(struct gw_forward *f) {
         size_t n = f->unconsumed;
         f->unconsumed = 0;
-        gw_backlog_remove(&f->up->backlog, &f->unread);
+        unread_leave(f);
         http_call_extend(&f->call, f->up->conf->request_timeout_ms);
         http_call_consumed(&f->call, n);
 }
@@ -219,6 +231,28 @@ static void end_answer(struct gw_forward *f, bool is_whole) {
                 http_answer_abort(x);
 }
 
+static void cut(struct gw_forward *f) {
+        log_event_limited(1, LOG_INFO, "forward", "an answer that nobody reads was cut",
+                          LOG_S("upstream", f->up->conf->name));
+        metrics_add(&f->r->w->counters.forward_cut, 1);
+        http_call_cancel(&f->call);
+        end_answer(f, false);
+}
+
+/* All of it is here. It keeps no place any more, but memory, and of that there
+ * is so much for all. */
+static void wait_for_client(struct gw_forward *f) {
+        struct gw_worker *w = f->r->w;
+        uint32_t share = f->up->conf->unread_per_client;
+        struct gw_unread *victim;
+        f->is_over = true;
+        unread_leave(f);
+        unread_enter(f, &w->unread);
+        while (w->unread_bytes > w->conf->forward_unread_bytes &&
+               (victim = gw_backlog_victim(&w->unread, share, INT64_MAX)))
+                cut(NET_CONTAINER_OF(victim, struct gw_forward, unread));
+}
+
 static void on_done(struct http_call *call, enum http_call_outcome outcome) {
         struct gw_forward *f = call->owner;
         struct gw_request *r = f->r;
@@ -231,20 +265,11 @@ static void on_done(struct http_call *call, enum http_call_outcome outcome) {
         } else if (f->queued <= HTTP_ANSWER_QUEUE) {
                 end_answer(f, true);
         } else {
-                f->is_over = true;
-                gw_backlog_remove(&f->up->backlog, &f->unread);
+                wait_for_client(f);
         }
 }
 
 /* ---- places taken back ---- */
-
-static void cut(struct gw_forward *f) {
-        log_event_limited(1, LOG_INFO, "forward", "an answer that nobody reads was cut",
-                          LOG_S("upstream", f->up->conf->name));
-        metrics_add(&f->r->w->counters.forward_cut, 1);
-        http_call_cancel(&f->call);
-        end_answer(f, false);
-}
 
 void gw_forward_on_pressure(struct loop_timer *t) {
         struct gw_upstream *up = NET_CONTAINER_OF(t, struct gw_upstream, pressure);

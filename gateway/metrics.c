@@ -249,7 +249,7 @@ static void workers(const struct gw_control *c, struct metrics_out *o) {
         one(o, "sluice_forward_failed_total", METRICS_COUNTER,
             "Forwarded requests lost, late or malformed.", failed);
         one(o, "sluice_forward_cut_total", METRICS_COUNTER,
-            "Forwarded answers that nobody read, ended because others waited.", cut);
+            "Forwarded answers that nobody read, cut because others needed the place.", cut);
         metrics_family(o, "sluice_limited_total", METRICS_COUNTER, "Requests over a limit.");
         metrics_sample(o, "sluice_limited_total", &(struct metrics_label){"by", SPAN("network")}, 1,
                        network);

@@ -41,6 +41,7 @@ struct gw_worker {
         struct gw_upstream *upstreams; /* in the order of the first settings */
         size_t n_upstreams;
         size_t unread_bytes;             /* of forwarded answers, not yet taken by their clients */
+        struct gw_backlog unread;        /* answers that wait for nothing but their client */
         struct gw_settings *settings;    /* the first; holds `conf` */
         const struct conf_gateway *conf; /* what only a restart changes */
         struct jwt_cache *accounts;
