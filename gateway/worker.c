@@ -16,6 +16,7 @@
 /* To an upstream that takes many requests on one connection. */
 #define MULTIPLEXED_CONNECTIONS 2
 #define WAITING_FACTOR 4 /* calls that may wait for each that may fly */
+#define FILES_KEPT_BACK 32
 #define BREAKER_FAILURES 3
 #define BREAKER_MS 1000
 
@@ -58,18 +59,21 @@ static const char *name_of(const struct conf_upstream *up, char *out, size_t cap
         return out;
 }
 
+static uint32_t suited_connections(const struct conf_upstream *up) {
+        return up->protocol == CONF_PROTOCOL_HTTP11 ? up->max_in_flight : MULTIPLEXED_CONNECTIONS;
+}
+
 static int open_upstream(struct gw_worker *w, size_t i) {
         struct gw_upstream *u = &w->upstreams[i];
         const struct conf_upstream *up = &w->conf->upstreams.at[i];
         bool is_http11 = up->protocol == CONF_PROTOCOL_HTTP11;
-        uint32_t suited = is_http11 ? up->max_in_flight : MULTIPLEXED_CONNECTIONS;
         char name[260];
         struct http_pool_conf pool = {
                 .protocol = is_http11 ? HTTP_PROTOCOL_HTTP11 : HTTP_PROTOCOL_H2,
                 .address = up->address.text,
                 .tls = w->settings->upstream_tls[i],
                 .server_name = up->ca_file ? name_of(up, name, sizeof name) : NULL,
-                .connections = up->connections ? up->connections : suited,
+                .connections = up->connections ? up->connections : suited_connections(up),
                 .in_flight = up->max_in_flight,
                 .waiting = up->max_in_flight * WAITING_FACTOR,
                 .header_bytes = HEADER_BYTES,
@@ -101,13 +105,40 @@ static int open_pools(struct gw_worker *w) {
 
 /* ---- listener ---- */
 
-static int open_server(struct gw_worker *w) {
+/* Descriptors that no client gets, so that the origin and upstreams can be
+ * connected to anew while clients take all there are: what is open so far, files,
+ * loops, operators, and each worker's connections to what stands behind. */
+static size_t files_kept_back(const struct conf_gateway *conf) {
+        size_t each = 8 + conf->listen.count + conf->origin.connections;
+        for (size_t i = 0; i < conf->upstreams.count; i++) {
+                const struct conf_upstream *up = &conf->upstreams.at[i];
+                each += up->connections > 0 ? up->connections : suited_connections(up);
+        }
+        return FILES_KEPT_BACK + conf->workers * each;
+}
+
+/* A worker's share of the connections there are descriptors for. */
+static uint32_t connections_of(const struct conf_gateway *conf, bool is_first) {
+        size_t files = conf_raise_file_limit();
+        size_t kept = files_kept_back(conf);
+        size_t room = (files > 2 * kept ? files - kept : files / 2) / conf->workers;
+        uint32_t wanted = conf_server_limits(&conf->limits, conf->workers).connections;
+        if (wanted <= room)
+                return wanted;
+        if (is_first)
+                log_event(LOG_WARN, "control", "the limit of open files allows fewer connections",
+                          LOG_U("files", files), LOG_U("connections", room * conf->workers));
+        return room > 0 ? (uint32_t)room : 1;
+}
+
+static int open_server(struct gw_worker *w, bool is_first) {
         struct http_server_conf server = {
                 .tls = w->snap->settings->tls,
                 .limits = conf_server_limits(&w->conf->limits, w->conf->workers),
                 .on_request = gw_walk_on_request,
                 .owner = w,
         };
+        server.limits.connections = connections_of(w->conf, is_first);
         return http_server_new(w->loop, &server, &w->server);
 }
 
@@ -229,7 +260,7 @@ int gw_worker_new(struct gw_shared *shared, struct gw_snapshot *first, const str
                 r = jwt_cache_new(&w->passes, w->conf->accounts.cache_entries);
         if (r == 0)
                 r = open_pools(w);
-        return r == 0 ? open_server(w) : r;
+        return r == 0 ? open_server(w, !like) : r;
 }
 
 static void free_pools(struct gw_worker *w) {
