@@ -34,6 +34,9 @@ SANITIZERS = {
 
 PROGRAMS = ("gateway/sluice", "gateway/sluicectl", "origin/sluice-origin",
             "loadgen/sluice-load")
+# What fuzzing has found so far, run again (tests/fuzz/replay.c).
+REPLAYS = sorted(f"tests/fuzz/replay_{name[5:-2]}" for name in os.listdir(f"{ROOT}/tests/fuzz")
+                 if name.startswith("fuzz_") and name.endswith(".c"))
 SETTINGS = {  # -O1, as the sanitizers' authors advise: their builds are the longest
     BUILD: [],
     ASAN: ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1"],
@@ -149,7 +152,8 @@ def unit():
     make(BUILD)
     make(ASAN)
     make(TSAN, *threaded_tests())
-    counts = [meson_test(BUILD), meson_test(ASAN), meson_test(TSAN, *THREADED),
+    counts = [meson_test(BUILD, "--suite", "unit"), meson_test(ASAN, "--suite", "unit"),
+              meson_test(TSAN, *THREADED),
               pytest("tests/proxy")]
     return tuple(map(sum, zip(*counts)))
 
@@ -193,8 +197,10 @@ def browser():
 
 
 def fuzz():
-    make(ASAN, *PROGRAMS)
-    return pytest("tests/fuzz", build_folder=ASAN, side_by_side=2, **SANITIZERS)
+    make(ASAN, *PROGRAMS, *REPLAYS)
+    counts = [meson_test(ASAN, "--suite", "fuzz"),
+              pytest("tests/fuzz", build_folder=ASAN, side_by_side=2, **SANITIZERS)]
+    return tuple(map(sum, zip(*counts)))
 
 
 def soak():
