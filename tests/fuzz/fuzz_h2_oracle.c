@@ -58,6 +58,10 @@ static bool is_of_none(const struct parting *p) {
         return p->f.stream == 0;
 }
 
+static bool is_padded(const struct parting *p) {
+        return p->f.flags & H2_FLAG_PADDED;
+}
+
 static bool has_priority(const struct parting *p) {
         return p->f.flags & H2_FLAG_PRIORITY;
 }
@@ -118,6 +122,8 @@ static const struct difference allowed[] = {
         {H2_DATA, H2_STREAM_CLOSED, NONE, true, NULL,
          "RFC 9113, 5.1: after its end or reset, or passed over; the oracle forgets closed streams "
          "and drops it"},
+        {H2_DATA, H2_PROTOCOL_ERROR, NONE, true, is_padded,
+         "RFC 9113, 6.1: more padding than payload; the oracle skips it where the stream is over"},
         {H2_HEADERS, H2_STREAM_CLOSED, ANY, true, NULL,
          "RFC 9113, 5.1: after its end or reset; the oracle only decodes it"},
         {H2_HEADERS, H2_PROTOCOL_ERROR, ANY, true, NULL,
