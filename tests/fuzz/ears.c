@@ -102,6 +102,9 @@ static void client_frame(struct ears *e, struct h2_frame f, const uint8_t *paylo
         case H2_HEADERS:
                 heard_of(e, f.stream)->is_opened = true;
                 break;
+        case H2_RST_STREAM:
+                heard_of(e, f.stream)->is_cut = true;
+                break;
         case H2_DATA:
                 heard_of(e, f.stream)->came += f.len;
                 e->came += f.len;

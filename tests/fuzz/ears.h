@@ -30,6 +30,7 @@ struct heard {
         char *head;      /* as text; NULL: none came */
         uint64_t data_hash;
         bool is_opened; /* by a HEADERS frame of the client */
+        bool is_cut;    /* by its RST_STREAM */
         bool is_ended;
         bool is_reset;
         uint32_t rst_code;
