@@ -1,6 +1,6 @@
 """RFC 9113, section 6: each type of frame; RFC 9218, 7.1."""
 from wire import *  # noqa: F403
-from rows import Row, answered, began, big, flushed, post, read, request, synced, upload
+from rows import Row, answered, began, big, post, read, request, synced, upload
 
 PROTOCOL, SIZE = "goaway PROTOCOL_ERROR", "goaway FRAME_SIZE_ERROR"
 FLOW, CALM = "goaway FLOW_CONTROL_ERROR", "goaway ENHANCE_YOUR_CALM"

@@ -1,7 +1,7 @@
 """Requests that are well-formed HTTP/2 and yet not to be trusted: what the gateway
 itself decides. Where nothing else is said they go to the application behind it."""
 from wire import *  # noqa: F403
-from rows import AUTHORITY, GET, HOST, METHOD, PATH, SCHEME, SINK, Row, fields, post, request
+from rows import AUTHORITY, HOST, METHOD, SCHEME, Row, fields, post, request
 
 LIST = "/_sluice/v1/sales"
 

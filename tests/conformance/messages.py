@@ -1,6 +1,6 @@
 """RFC 9113, section 8: what makes a request, and what its answer must be."""
 from wire import *  # noqa: F403
-from rows import (AUTHORITY, GET, HOST, METHOD, PAGE, PATH, SCHEME, SINK, Row, answered, big, fields,
+from rows import (AUTHORITY, GET, HOST, METHOD, PATH, SCHEME, SINK, Row, answered, big, fields,
                   post, request, synced)
 
 MALFORMED = "reset PROTOCOL_ERROR"
