@@ -56,7 +56,8 @@ static void glitch(struct h2_oracle *h, uint32_t weight) {
 }
 
 static void reset_count(struct h2_oracle *h) {
-        if (!h2_bucket_add(&h->resets, h->base.conf->resets, 1, h->base.now_ms) && h->base.why == HTTP_SESSION_FINE)
+        if (!h2_bucket_add(&h->resets, h->base.conf->resets, 1, h->base.now_ms) &&
+            h->base.why == HTTP_SESSION_FINE)
                 h->base.why = HTTP_SESSION_RESETS;
 }
 

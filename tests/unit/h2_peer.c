@@ -63,6 +63,23 @@ void peer_close(struct peer *p) {
         pool_free(&p->pool);
 }
 
+struct peer *peer; /* too large for a stack */
+
+int peer_setup(void **state) {
+        (void)state;
+        peer = calloc(1, sizeof *peer);
+        assert_non_null(peer);
+        peer_open(peer);
+        return 0;
+}
+
+int peer_teardown(void **state) {
+        (void)state;
+        peer_close(peer);
+        free(peer);
+        return 0;
+}
+
 /* RFC 7541, 5.1 with a prefix of 7 bits. */
 static size_t put_length(char *to, size_t n) {
         size_t used = 0;

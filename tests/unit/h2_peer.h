@@ -53,6 +53,11 @@ struct peer_field {
         const char *value;
 };
 
+/* The one of the test under way: made by the set-up, gone with the teardown. */
+extern struct peer *peer;
+int peer_setup(void **state);
+int peer_teardown(void **state);
+
 /* Ordinary limits; the session starts with its preface and settings done. */
 void peer_open(struct peer *p);
 /* The client never acknowledges our settings. */

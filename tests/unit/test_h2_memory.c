@@ -16,8 +16,6 @@
 
 #define PIECES_MAX 5000
 
-static struct peer *peer; /* too large for a stack */
-
 static void answer_own(struct http_stream *st) {
         static const struct http_header headers[] = {
                 {SPAN("x-own"), SPAN("a value of its own"), 0}};

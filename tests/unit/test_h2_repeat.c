@@ -9,20 +9,9 @@
 #include "net/h2_repeat.h"
 #include "tests/unit/h2_peer.h"
 
-static struct peer *peer; /* too large for a stack */
-
 static int setup(void **state) {
-        (void)state;
-        peer = calloc(1, sizeof *peer);
-        peer_open(peer);
+        (void)peer_setup(state);
         peer->mode = PEER_HOLD;
-        return 0;
-}
-
-static int teardown(void **state) {
-        (void)state;
-        peer_close(peer);
-        free(peer);
         return 0;
 }
 
@@ -185,7 +174,7 @@ static void test_the_oldest_makes_room(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, peer_teardown)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_only_blocks_that_change_no_table_are_pure),
                 T(test_the_same_block_means_what_the_table_says_now),

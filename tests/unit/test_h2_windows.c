@@ -14,21 +14,11 @@
 #define WINDOW 65535
 #define FULL 16384
 
-static struct peer *peer; /* too large for a stack */
 static char chunk[FULL];
 
 static int setup(void **state) {
-        (void)state;
-        peer = calloc(1, sizeof *peer);
-        peer_open(peer);
+        (void)peer_setup(state);
         peer->mode = PEER_HOLD;
-        return 0;
-}
-
-static int teardown(void **state) {
-        (void)state;
-        peer_close(peer);
-        free(peer);
         return 0;
 }
 
@@ -110,7 +100,7 @@ static void test_a_stream_that_is_over_has_no_window(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, peer_teardown)
         const struct CMUnitTest tests[] = {
                 T(test_the_connections_window_ends_at_its_last_byte),
                 T(test_a_streams_window_ends_at_its_last_byte),
