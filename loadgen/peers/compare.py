@@ -66,7 +66,7 @@ def arguments():
                         metavar="A,B", help=f"of: {','.join(servers_known)} (all)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="3")
     parser.add_argument("--scale", type=float, default=1.0, metavar="X",
-                        help="multiplies the numbers of requests (1); below 0.1 a mere trial")
+                        help="multiplies durations and numbers (1); below 0.1 a mere trial")
     parser.add_argument("--build", default=BUILD, metavar="FOLDER",
                         help="where sluice is built, and will be (build)")
     parser.add_argument("--json", action="store_true",

@@ -8,6 +8,7 @@ import os
 import re
 import statistics
 import subprocess
+import threading
 
 import gauge
 from run.process import Failed
@@ -18,16 +19,51 @@ GUARD = ["setpriv", "--pdeathsig", "KILL"]  # a load does not outlive this scrip
 FIELDS = {ORIGIN: ["-H", "accept: application/json"]}  # a short answer instead of a page
 
 
+def command(server, path, connections, streams, *more):
+    return [*GUARD, "h2load", "-t1", f"-c{connections}", f"-m{streams}", *more,
+            *FIELDS.get(path, []), f"https://127.0.0.1:{server.port}{path}"]
+
+
+def answered(path, good, output):
+    """How many requests h2load counts; all must have a status of class `good`."""
+    total = re.search(r"^requests: (\d+) total.* (\d+) errored, (\d+) timeout", output, re.MULTILINE)
+    fine = re.search(rf"^status codes: .*?(\d+) {good}", output, re.MULTILINE)
+    if not total or not fine or total[1] != fine[1] or total[2] != "0" or int(total[1]) == 0:
+        raise Failed(f"not all requests for {path} were answered {good}:\n{output[-600:]}")
+    return int(total[1])
+
+
 def h2load(server, path, requests, connections, streams, good="2xx"):
-    """All `requests` must be answered with a status of class `good`."""
-    command = [*GUARD, "h2load", "-t1", f"-c{connections}", f"-m{streams}", f"-n{requests}",
-               *FIELDS.get(path, []), f"https://127.0.0.1:{server.port}{path}"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run(command(server, path, connections, streams, f"-n{requests}"),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S)
-    found = re.search(rf"^status codes: .*?(\d+) {good}", done.stdout, re.MULTILINE)
-    if not found or int(found[1]) != requests:
-        raise Failed(f"of {requests} requests for {path} {found[1] if found else 'none'} were "
-                     f"answered {good}:\n{done.stdout[-600:]}")
+    if answered(path, good, done.stdout) != requests:
+        raise Failed(f"not {requests} requests for {path}:\n{done.stdout[-600:]}")
+
+
+def request_us(bench, server, path, connections, streams, good="2xx"):
+    """CPU time of a request on connections that have been in use for a while. h2load
+    tells when it begins and ends to count; neither opening nor closing lies between."""
+    connections = bench.connections(connections)
+    warm_up_ms = 500 + 5 * connections
+    child = subprocess.Popen(
+        command(server, path, connections, streams, f"-D{bench.count(1500, 300)}ms",
+                f"--warm-up-time={warm_up_ms}ms"),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    watch = threading.Timer(PATIENCE_S, child.kill)
+    watch.start()
+    lines, cpu = [], []
+    try:
+        for said in child.stdout:
+            if said.startswith("Main benchmark duration is "):
+                cpu.append(gauge.cpu_ns(server.pid))
+            lines.append(said)
+    finally:
+        watch.cancel()
+        child.kill()
+        child.wait()
+    count = answered(path, good, "".join(lines))
+    return (cpu[1] - cpu[0]) / count / 1000
 
 
 @contextlib.contextmanager
@@ -64,16 +100,6 @@ def spent_us(server, work):
     return (gauge.settled_cpu_ns(server.pid) - before) / 1000
 
 
-def request_us(bench, server, path, requests, connections, streams, good="2xx"):
-    """CPU time of a request; what opening the connections costs is taken off."""
-    connections = bench.connections(connections)
-    opening = spent_us(server, lambda: h2load(
-        server, path, connections, connections, streams, good))
-    whole = spent_us(server, lambda: h2load(
-        server, path, connections + requests, connections, streams, good))
-    return (whole - opening) / requests
-
-
 def alternate(bench, what, path, turns, measure):
     """Starts all that do `what`, and measures each in turn: the medians of `turns`,
     in which a moment's disturbance does not count."""
@@ -97,22 +123,19 @@ def alternate(bench, what, path, turns, measure):
 
 
 def warm(bench):
-    count = bench.count(60_000, 1000)
-    return alternate(bench, "answer", FLAG, 5, lambda server: {
-        "warm": request_us(bench, server, FLAG, count, 100, 10)})
+    return alternate(bench, "answer", FLAG, 3, lambda server: {
+        "warm": request_us(bench, server, FLAG, 100, 10)})
 
 
 def single(bench):
-    count = bench.count(60_000, 1000)
     return alternate(bench, "answer", FLAG, 3, lambda server: {
-        "single": request_us(bench, server, FLAG, count, 500, 1)})
+        "single": request_us(bench, server, FLAG, 500, 1)})
 
 
 def line(bench):
-    count = bench.count(60_000, 1000)
     return alternate(bench, "line", LINE, 5, lambda server: {
-        "line": request_us(bench, server, LINE, count, 100, 10, "4xx"),
-        "line_flag": request_us(bench, server, FLAG, count, 100, 10)})
+        "line": request_us(bench, server, LINE, 100, 10, "4xx"),
+        "line_flag": request_us(bench, server, FLAG, 100, 10)})
 
 
 def handshake(bench):
@@ -149,9 +172,8 @@ def idle(bench):
 
 
 def forward(bench, what, path):
-    count = bench.count(30_000, 1000)
     return alternate(bench, what, path, 3, lambda server: {
-        what: request_us(bench, server, path, count, 50, 10)})
+        what: request_us(bench, server, path, 50, 10)})
 
 
 def shop(bench):
