@@ -29,7 +29,6 @@ TESTS = {
     "line": (["h2load"], False),
     "single": (["h2load"], False),
     "handshake": (["h2load"], False),
-    "resumed": (["h2load"], False),
     "shop": (["h2load", "nginx"], False),
     "origin": (["h2load"], False),
     "idle": (["h2load"], False),

@@ -139,18 +139,14 @@ def line(bench):
 
 
 def handshake(bench):
-    count = bench.count(400, 30)
-    return alternate(bench, "answer", FLAG, 5, lambda server: {
-        "handshake": spent_us(server, lambda: visit(bench, server, count, 8, "full")) / count})
-
-
-def resumed(bench):
+    """Full and resumed ones in turn: the second is judged by the first, too."""
     count = bench.count(400, 30)
 
     def measure(server):
         said = {}
-        spent = spent_us(server, lambda: said.update(visit(bench, server, count, 8, "returning")))
-        return {"resumed": spent / count,
+        full = spent_us(server, lambda: visit(bench, server, count, 8, "full"))
+        again = spent_us(server, lambda: said.update(visit(bench, server, count, 8, "returning")))
+        return {"handshake": full / count, "resumed": again / count,
                 "accepted": said["resumed"] / said["offered"] * 100 if said["offered"] else 0}
     return alternate(bench, "answer", FLAG, 5, measure)
 

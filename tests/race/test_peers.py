@@ -50,7 +50,7 @@ def test_small_comparison_fills_every_row():
     before = leftovers()
     done = run("--build", PROGRAMS, "--targets", "sluice,nghttpd", "--rounds", "1", "--scale",
                "0.003", "--json", "--tests",
-               "warm,line,handshake,resumed,origin,idle,calls")
+               "warm,line,handshake,origin,idle,calls")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["faults"] == []
