@@ -244,6 +244,10 @@ static void on_message(int is_write, int version, int type, const void *data, si
         }
         if (t->key_updates < UINT16_MAX)
                 t->key_updates++;
+        /* A read goes through key updates for as long as there are any, without
+         * coming back to us; at an end of the stream it stops. */
+        if (t->key_updates > KEY_UPDATES_PER_S)
+                SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN);
 }
 
 static int on_new_session(SSL *ssl, SSL_SESSION *session) {
