@@ -91,7 +91,8 @@ def test_57_no_room_for_another_connection(strict, strict_attack):
 
 
 def test_57_a_place_in_the_line_costs_no_connection(field, attack):
-    """Who waits without a connection is a place in the map and nothing else."""
+    """Who waits without a connection is a place in the map and nothing else. What is
+    allowed above 64 bytes each has an end: verified tokens, pages of the map."""
     joined, before = 0, attack.memory.now()
     for _ in attack.goes_on(10):
         with H2(field.stack.url, field.stack.ca) as connection:
@@ -103,7 +104,7 @@ def test_57_a_place_in_the_line_costs_no_connection(field, attack):
             joined += len(tokens)
     wait_until(lambda: field.connections() == 1, 10, "nobody else there")
     grown = attack.memory.now() - before
-    assert field.is_sanitized or grown < 2 * 1024 * 1024 + 64 * joined, grown
+    assert field.is_sanitized or grown < 4 * 1024 * 1024 + 64 * joined, grown
     attack.note(f"{joined} wait")
 
 
