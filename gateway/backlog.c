@@ -27,7 +27,7 @@ void gw_backlog_remove(struct gw_backlog *b, struct gw_unread *u) {
 }
 
 struct gw_unread *gw_backlog_victim(const struct gw_backlog *b, uint32_t share, int64_t now_ms) {
-        if (b->count == 0)
+        if (!b->first)
                 return NULL;
         for (struct gw_unread *u = b->first; u && b->count > share; u = u->next)
                 if (b->of_client[u->client] > share)

@@ -248,7 +248,7 @@ static bool is_named_by_connection(struct span name) {
 
 /* Takes out what is about the connection. */
 static void keep_end_to_end(void) {
-        bool is_dropped[FIELDS_MAX];
+        bool is_dropped[FIELDS_MAX] = {false};
         size_t n = 0;
 
         for (size_t i = 0; i < fields.n; i++)

@@ -29,7 +29,7 @@ struct http11_server {
         bool expects_100;
         bool is_http10;
         bool is_head_done; /* fields that come now are trailers */
-        bool is_closing; /* no request will be taken any more */
+        bool is_closing;   /* no request will be taken any more */
         bool is_draining;
 };
 
