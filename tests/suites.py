@@ -176,8 +176,8 @@ COSTLY = ("bomb or never_read or thousand or never_acknowledged or 14 or 21 or 2
 def attack():
     make(ASAN, *PROGRAMS)
     make(BUILD, *PROGRAMS)
-    counts = [pytest("tests/attack", build_folder=ASAN, side_by_side=2, **SANITIZERS),
-              pytest("tests/attack", "-k", COSTLY, side_by_side=2)]
+    counts = [pytest("tests/attack", build_folder=ASAN, side_by_side=3, **SANITIZERS),
+              pytest("tests/attack", "-k", COSTLY, side_by_side=3)]
     return tuple(map(sum, zip(*counts)))
 
 
