@@ -4,22 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HTTP_DELETE LLHTTP_DELETE
-#define HTTP_GET LLHTTP_GET
-#define HTTP_HEAD LLHTTP_HEAD
-#define HTTP_POST LLHTTP_POST
-#define HTTP_PUT LLHTTP_PUT
-#define HTTP_OPTIONS LLHTTP_OPTIONS
-#define HTTP_PATCH LLHTTP_PATCH
-#include <llhttp/llhttp.h>
-#undef HTTP_DELETE
-#undef HTTP_GET
-#undef HTTP_HEAD
-#undef HTTP_POST
-#undef HTTP_PUT
-#undef HTTP_OPTIONS
-#undef HTTP_PATCH
-
+#include "net/http11_llhttp.h"
 #include "net/http11_server.h"
 #include "tests/fuzz/rig.h"
 

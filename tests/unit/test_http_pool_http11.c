@@ -218,9 +218,8 @@ static void test_a_deadline_ends_call_and_connection(void **state) {
 
 /* Closes when it is asked a second time, without a word. */
 static void answer_once(struct fake_conn *c) {
-        if (!fake_await_head(c))
+        if (!fake_await_head(c) || !fake_skip(c, BODY_LEN))
                 return;
-        fake_skip(c, BODY_LEN);
         fake_say(c, ANSWER);
         (void)fake_await_head(c);
 }
