@@ -60,19 +60,28 @@ class Bench:
     # -- what is there for all ------------------------------------------------
 
     def sell_out(self):
-        """A sale of one unit, which is bought; what lies beside its path is forwarded."""
+        """A sale of one unit, which is bought; what lies beside its path is forwarded. In
+        another one the unit is held for long, and guests wait."""
         def call(method, path, body, **headers):
             answer = self.stack.origin.call(method, path, body, headers)
             if answer.status not in (200, 201):
                 raise Failed(f"{method} {path} was answered {answer}")
             return answer.json
-        for name, path in ((servers.SALE, "/origin"), (f"{servers.SALE}-shop", "/shop")):
+        for name, path, hold_seconds in ((servers.SALE, "/origin", 600),
+                                         (f"{servers.SALE}-shop", "/shop", 600),
+                                         (servers.WAITING, "/waiting", 1800)):
             call("PUT", f"/v1/tenants/shop/items/{name}", {"total": 1})
             call("PUT", f"/v1/sales/{name}", {
                 "tenant": "shop", "item": name, "opens_at": "2020-01-01T00:00:00Z",
-                "upstream": path[1:], "bypass": [{"host": None, "path": path, "prefix": True}]})
-        hold = call("POST", f"/v1/tenants/shop/items/{servers.SALE}/holds",
-                    {"buyer": "b-1", "qty": 1, "sale": servers.SALE}, **{"Idempotency-Key": "k-1"})
+                "identity": "guest", "hold_seconds": hold_seconds,
+                "upstream": "shop" if path == "/shop" else "origin",
+                "bypass": [{"host": None, "path": path, "prefix": True}]})
+
+        def reserve(sale):
+            return call("POST", f"/v1/tenants/shop/items/{sale}/holds",
+                        {"buyer": "b-1", "qty": 1, "sale": sale}, **{"Idempotency-Key": f"k-{sale}"})
+        reserve(servers.WAITING)
+        hold = reserve(servers.SALE)
         call("POST", f"/v1/holds/{hold['hold']}/confirm", {"payment_ref": "p-1", "captured": True})
 
     def write_both(self):

@@ -12,7 +12,7 @@ import threading
 
 import gauge
 from run.process import Failed
-from servers import FLAG, LINE, ORIGIN, SHOP
+from servers import FLAG, LINE, ORIGIN, PLACE, SHOP
 
 PATIENCE_S = 240
 GUARD = ["setpriv", "--pdeathsig", "KILL"]  # a load does not outlive this script
@@ -41,14 +41,14 @@ def h2load(server, path, requests, connections, streams, good="2xx"):
         raise Failed(f"not {requests} requests for {path}:\n{done.stdout[-600:]}")
 
 
-def request_us(bench, server, path, connections, streams, good="2xx"):
+def request_us(bench, server, path, connections, streams, good="2xx", more=()):
     """CPU time of a request on connections that have been in use for a while. h2load
     tells when it begins and ends to count; neither opening nor closing lies between."""
     connections = bench.connections(connections)
     warm_up_ms = 500 + 5 * connections
     child = subprocess.Popen(
         command(server, path, connections, streams, f"-D{bench.count(1500, 300)}ms",
-                f"--warm-up-time={warm_up_ms}ms"),
+                f"--warm-up-time={warm_up_ms}ms", *more),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     watch = threading.Timer(PATIENCE_S, child.kill)
     watch.start()
@@ -138,6 +138,15 @@ def line(bench):
         "line_flag": request_us(bench, server, FLAG, 100, 10)})
 
 
+def poll(bench):
+    """One who waits asks for the place again and again."""
+    def measure(server):
+        ticket = ["-H", f"sluice-ticket: {server.join()}"]
+        return {"poll": request_us(bench, server, PLACE, 100, 10, more=ticket),
+                "poll_flag": request_us(bench, server, FLAG, 100, 10)}
+    return alternate(bench, "line", FLAG, 5, measure)
+
+
 def handshake(bench):
     """Full and resumed ones in turn: the second is judged by the first, too."""
     count = bench.count(400, 30)
@@ -146,7 +155,7 @@ def handshake(bench):
         said = {}
         full = spent_us(server, lambda: visit(bench, server, count, 8, "full"))
         again = spent_us(server, lambda: said.update(visit(bench, server, count, 8, "returning")))
-        return {"handshake": full / count, "resumed": again / count,
+        return {"handshake": full / count, "resume": again / count,
                 "accepted": said["resumed"] / said["offered"] * 100 if said["offered"] else 0}
     return alternate(bench, "answer", FLAG, 5, measure)
 
@@ -172,12 +181,12 @@ def forward(bench, what, path):
         what: request_us(bench, server, path, 50, 10)})
 
 
-def shop(bench):
-    return forward(bench, "shop", SHOP)
+def proxy_h1(bench):
+    return forward(bench, "proxy_h1", SHOP)
 
 
-def origin(bench):
-    return forward(bench, "origin", ORIGIN)
+def proxy_h2c(bench):
+    return forward(bench, "proxy_h2c", ORIGIN)
 
 
 # ---- counts: the server runs under a watcher, twice ----

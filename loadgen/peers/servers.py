@@ -1,22 +1,27 @@
 """The servers that are compared: one worker each, no access log, the same answer
 to the same path, the same certificate.
 
-What a server `does`: answer (the flag, from memory), line (the line's 410), shop
-(forward to an application that speaks HTTP/1.1), origin (forward to sluice-origin).
+What a server `does`: answer (the flag, from memory), line (the line's answers),
+proxy_h1 (forward to an application that speaks HTTP/1.1), proxy_h2c (forward to
+sluice-origin).
 Limits that the load would meet are lifted; nothing else is tuned.
 """
 import http.client
+import json
 import os
 import pwd
 import socket
+import subprocess
 
 import gauge
-from run.process import Process, end, free_port, start_time
+from run.process import Failed, Process, end, free_port, start_time
 from run.stack import Node
 
 SALE = "1"
 FLAG = f"/_sluice/v1/sales/{SALE}"
 LINE = f"{FLAG}/line"
+WAITING = "2"  # a sale whose only unit somebody holds
+PLACE = f"/_sluice/v1/sales/{WAITING}/line"
 SHOP = "/shop/1"
 ORIGIN = "/origin/1"
 
@@ -75,7 +80,7 @@ class Sluice(Server):
     """As it is built and as a sale configures it, with one worker, room for the
     requests under way to the two upstreams, and patience: see PATIENT."""
     name = "sluice"
-    does = {"answer", "line", "shop", "origin"}
+    does = {"answer", "line", "proxy_h1", "proxy_h2c"}
     programs = ()
     version = ("gateway/sluice", "--version")
 
@@ -95,6 +100,16 @@ class Sluice(Server):
         except (OSError, http.client.HTTPException):
             return False
         return sale.status == 200 and sale.json["state"] == "sold_out"
+
+    def join(self):
+        """The ticket of a guest in the line that stands still."""
+        said = subprocess.run(["curl", "--http2", "-sS", "-X", "POST", "--cacert",
+                               self.bench.stack.ca, f"https://127.0.0.1:{self.port}{PLACE}"],
+                              text=True, timeout=20, stdout=subprocess.PIPE).stdout
+        ticket = json.loads(said or "{}").get("ticket")
+        if not ticket:
+            raise Failed(f"no place in the line: {said}")
+        return ticket
 
     def stop(self):
         super().stop()
@@ -168,7 +183,7 @@ NGINX_SHOP = """    server {{
 
 class Nginx(Peer):
     name = "nginx"
-    does = {"answer", "shop", "origin"}
+    does = {"answer", "proxy_h1", "proxy_h2c"}
     programs = ("nginx",)
     version = ("nginx", "-v")
     servers = NGINX_EDGE
@@ -220,7 +235,7 @@ hosts:
 class H2o(Peer):
     """Its file handler answers, from an open file; its scripts would cost twice that."""
     name = "h2o"
-    does = {"answer", "shop", "origin"}
+    does = {"answer", "proxy_h1", "proxy_h2c"}
     programs = ("h2o",)
     version = ("h2o", "--version")
 
@@ -260,7 +275,7 @@ backend origin
 
 class Haproxy(Peer):
     name = "haproxy"
-    does = {"answer", "shop", "origin"}
+    does = {"answer", "proxy_h1", "proxy_h2c"}
     programs = ("haproxy",)
     version = ("haproxy", "-v")
 

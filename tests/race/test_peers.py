@@ -12,16 +12,16 @@ from conftest import PROGRAMS
 from run.stack import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "loadgen/peers"))
-import compare  # noqa: E402
+import main as peers  # noqa: E402
 import report  # noqa: E402
 from run.process import Failed  # noqa: E402
 
-RUN = os.path.join(ROOT, "loadgen/peers/run")
+COMPARE = os.path.join(ROOT, "loadgen/peers/compare")
 
 
 def run(*words, seconds=240):
     """Ended politely when it takes too long, so that it takes its servers with it."""
-    child = subprocess.Popen([RUN, *words], stdin=subprocess.DEVNULL, text=True,
+    child = subprocess.Popen([COMPARE, *words], stdin=subprocess.DEVNULL, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         output, errors = child.communicate(timeout=seconds)
@@ -46,25 +46,37 @@ def leftovers():
     return found
 
 
-def test_small_comparison_fills_every_row():
-    before = leftovers()
+def test_small_comparison_fills_every_row(tmp_path):
+    before, saved = leftovers(), tmp_path / "rounds.json"
     done = run("--build", PROGRAMS, "--targets", "sluice,nghttpd", "--rounds", "1", "--scale",
-               "0.003", "--json", "--tests",
-               "warm,line,handshake,origin,idle,calls")
+               "0.003", "--json", "--save", str(saved), "--tests",
+               "warm,line,poll,handshake,proxy_h2c,idle,calls")
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result = json.loads(saved.read_text())
     assert result["faults"] == []
     (values,) = result["rounds"]
-    both = {"sluice", "nghttpd"}
+    both, ours = {"sluice", "nghttpd"}, {"sluice"}
     assert {row: set(by_name) for row, by_name in values.items()} == {
-        "warm": both, "line": {"sluice"}, "line_flag": {"sluice"},
-        "handshake": both, "resumed": both, "accepted": both, "origin": {"sluice"},
+        "warm": both, "line": ours, "line_flag": ours, "poll": ours, "poll_flag": ours,
+        "handshake": both, "resume": both, "accepted": both, "proxy_h2c": ours,
         "idle": both, "calls": both}
     assert values["accepted"]["sluice"] == 100
     assert 1 < values["calls"]["sluice"] < 20
     assert "warm ÷ nghttpd" in [said["bound"] for said in result["bounds"]]
     assert report.ROWS["warm"][0] in done.stderr
+    check_comparisons(json.loads(done.stdout), values)
     assert leftovers() == before
+
+
+def check_comparisons(told, values):
+    """The array for programs: each of our rows beside each peer's."""
+    pairs = {"line": "flag", "poll": "flag", **{row: "nghttpd" for row in (
+        "warm", "handshake", "resume", "accepted", "idle", "calls")}}
+    assert {said["test"]: said["peer"] for said in told} == pairs and len(told) == len(pairs)
+    for said in told:
+        assert set(said) == {"test", "peer", "ours", "theirs", "ratio", "unit"}
+        assert said["ours"] == values[said["test"]]["sluice"]
+        assert said["ratio"] == said["ours"] / said["theirs"] and said["unit"]
 
 
 @pytest.mark.parametrize("words, why", [
@@ -76,10 +88,10 @@ def test_wrong_words_are_refused(words, why):
 
 
 def test_missing_program_is_named(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["run", "--tests", "warm", "--targets", "sluice,h2o"])
-    monkeypatch.setattr(compare.shutil, "which", lambda word: None if word == "h2o" else word)
+    monkeypatch.setattr(sys, "argv", ["compare", "--tests", "warm", "--targets", "sluice,h2o"])
+    monkeypatch.setattr(peers.shutil, "which", lambda word: None if word == "h2o" else word)
     with pytest.raises(Failed, match="missing: h2o;.*conf/packages peers"):
-        compare.check_programs(compare.arguments())
+        peers.check_programs(peers.arguments())
 
 
 def told(rounds, *more, tmp_path):

@@ -1,4 +1,4 @@
-"""loadgen/peers/run: builds, starts, loads, tells. See docs/performance.md."""
+"""loadgen/peers/compare: builds, starts, loads, tells. See docs/performance.md."""
 import argparse
 import contextlib
 import datetime
@@ -27,10 +27,11 @@ PROGRAMS = ("gateway/sluice", "origin/sluice-origin", "loadgen/peers/visits")
 TESTS = {
     "warm": (["h2load"], False),
     "line": (["h2load"], False),
+    "poll": (["h2load"], False),
     "single": (["h2load"], False),
     "handshake": (["h2load"], False),
-    "shop": (["h2load", "nginx"], False),
-    "origin": (["h2load"], False),
+    "proxy_h1": (["h2load", "nginx"], False),
+    "proxy_h2c": (["h2load"], False),
     "idle": (["h2load"], False),
     "calls": (["h2load", "strace"], True),
     "instructions": (["h2load", "valgrind"], True),
@@ -56,7 +57,7 @@ def names(known):
 def arguments():
     servers_known = [kind.name for kind in servers.ALL]
     parser = argparse.ArgumentParser(
-        prog="loadgen/peers/run", epilog="docs/performance.md tells how to read the figures.",
+        prog="loadgen/peers/compare", epilog="docs/performance.md tells how to read the figures.",
         description="Compares what sluice costs with nginx, h2o, haproxy and nghttpd: each with "
                     "one worker on one core, loaded from another one, in interleaved rounds.")
     parser.add_argument("--tests", type=names(TESTS), default=list(TESTS), metavar="A,B",
@@ -69,10 +70,11 @@ def arguments():
     parser.add_argument("--build", default=BUILD, metavar="FOLDER",
                         help="where sluice is built, and will be (build)")
     parser.add_argument("--json", action="store_true",
-                        help="one JSON object on standard output, the tables on standard error")
+                        help="an array on standard output, the tables on standard error")
+    parser.add_argument("--save", metavar="FILE", help="writes all rounds, for --read")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 when a bound is missed, too")
-    parser.add_argument("--read", metavar="FILE", help="tell what an earlier --json wrote")
+    parser.add_argument("--read", metavar="FILE", help="tell what an earlier --save wrote")
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.scale <= 100:
         parser.error("--rounds must be at least 1, --scale above 0 and at most 100")
@@ -125,7 +127,7 @@ def measure(options):
               "versions": {kind.name: version(kind, options.build) for kind in options.chosen}}
     folder = os.path.join(BUILD, "run-peers")
     with alone(folder), Bench(options.build, folder, options.chosen, options.scale) as bench:
-        if "shop" in options.tests:
+        if "proxy_h1" in options.tests:
             bench.start_shop()
         for number in range(options.rounds):
             result["rounds"].append({})
@@ -167,17 +169,20 @@ def main():
             raise_limits()
             result = measure(options)
     except Failed as why:
-        say(f"loadgen/peers/run: {why}")
+        say(f"loadgen/peers/compare: {why}")
         return 2
     result["bounds"] = report.judgements(result["rounds"])
     print(report.text(result), file=sys.stderr if options.json else sys.stdout)
     if options.json:
-        print(json.dumps(result))
+        print(json.dumps(list(report.comparisons(result["rounds"]))))
+    if options.save:
+        with open(options.save, "w") as file:
+            json.dump(result, file)
     for fault in result["faults"]:
-        say(f"loadgen/peers/run: {fault}")
+        say(f"loadgen/peers/compare: {fault}")
     missed = [said["bound"] for said in result["bounds"] if not said["kept"]]
     if options.check and missed:
-        say(f"loadgen/peers/run: missed: {'; '.join(missed)}")
+        say(f"loadgen/peers/compare: missed: {'; '.join(missed)}")
     return 1 if result["faults"] or (options.check and missed) else 0
 
 
