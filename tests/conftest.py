@@ -23,6 +23,21 @@ RUNS = os.path.join(BUILD, "test-runs")
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer")
 
 
+def tell_fault(report):
+    """For the end of the whole run (tests/suites.py): the test and all of the reason."""
+    path = os.environ.get("SLUICE_FAULTS")
+    if path and report.failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = crash.message if crash else report.longreprtext
+        phase = getattr(report, "when", "call")
+        with open(path, "a") as faults:
+            faults.write(json.dumps([report.nodeid + ("" if phase == "call" else f" ({phase})"),
+                                     why]) + "\n")
+
+
+pytest_runtest_logreport = pytest_collectreport = tell_fault
+
+
 # Room for a sale a test; nobody there has a crowd.
 MANY_SALES = {"gateway": {"store": {"max_sales": 1000, "max_numbers": 10000, "max_accounts": 10000}}}
 
@@ -75,7 +90,7 @@ def check_after(shop, logs, expected_errors=()):
         return
     wait_until(stack.origin.is_ready, 15, "the origin ready")
     invariant = shop.invariant()
-    assert invariant["ok"] and not invariant["violations"], invariant
+    assert invariant["ok"] and not invariant["violations"], json.dumps(invariant)
     assert stack.origin.metrics().value("sluice_invariant_violations") == 0
     if stack.gateway.is_alive():
         wait_until(lambda: stack.metrics().value("sluice_connections") == 0, 15,
@@ -97,7 +112,7 @@ def shared_stack():
     finally:
         stack.stop()
     codes = {process.name: process.child.returncode for process in stack.processes()}
-    assert set(codes.values()) == {0}, codes
+    assert set(codes.values()) == {0}, str(codes)
     shutil.rmtree(stack.folder)
 
 

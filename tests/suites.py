@@ -4,11 +4,16 @@ One suite runs by itself, and one can watch it. Several are jobs: suites that
 mostly wait run side by side, and what keeps the cores busy (the builds with
 sanitizers, lint) runs beside them at a low priority, so that it takes what they
 leave. A job's output is shown when it has ended.
+
+What failed is said once more before the last line, each with its reason, so that
+the end of the output tells all of it.
 """
+import collections
 import concurrent.futures
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -55,6 +60,15 @@ def make(folder, *targets):
     build.make(folder, "-Dtests=true", *SETTINGS[folder], targets=targets)
 
 
+FAULTS = []  # of this process: what failed, and why
+
+
+def fault_of(name, why):
+    """Notes one for the end: on one line, long reasons without their middle."""
+    why = " ".join(why.split()) or "no reason given"
+    FAULTS.append(f"{name}: {why if len(why) <= 2000 else f'{why[:1400]} […] {why[-600:]}'}")
+
+
 def pytest(*paths, build_folder=BUILD, deadline=900, side_by_side=1, **env):
     """(passed, failed), from pytest's closing lines; a run without one has failed.
     `side_by_side` spreads the tests over so many runs, for tests that mostly wait."""
@@ -62,10 +76,11 @@ def pytest(*paths, build_folder=BUILD, deadline=900, side_by_side=1, **env):
     shares = [list(paths)]
     if side_by_side > 1:
         listed = subprocess.run([*PYTEST, "--collect-only", "-q", *paths], cwd=ROOT, env=env,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         names = [f"tests/{line}" for line in listed.stdout.splitlines() if "::" in line]
         if listed.returncode != 0 or not names:
             print(listed.stdout, flush=True)
+            fault_of(" ".join(paths), f"pytest lists no tests: {listed.stdout[-600:]}")
             return 0, 1
         shares = [names[start::side_by_side] for start in range(side_by_side)]
     end = time.monotonic() + deadline
@@ -93,28 +108,55 @@ def end_pytests(*_):
 
 
 def run_pytest(words, env, end):
-    child = subprocess.Popen([*PYTEST, "-v", *words], cwd=ROOT, stdin=subprocess.DEVNULL, env=env,
+    faults = tempfile.NamedTemporaryFile("r", prefix="faults-")
+    # -vv: what is compared is told whole
+    child = subprocess.Popen([*PYTEST, "-vv", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
+                             env={**env, "SLUICE_FAULTS": faults.name},
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              errors="replace", start_new_session=True)
     PYTESTS.append(child)
     watch = threading.Timer(max(1, end - time.monotonic()), child.send_signal, [signal.SIGINT])
     watch.start()
-    closing = ""
+    closing, last = "", collections.deque(maxlen=12)
     for line in child.stdout:
         print(line, end="", flush=True)
+        last.append(line)
         if re.match(r"=+ .* in [\d.]+s", line):
             closing = line
     code = child.wait()
     watch.cancel()
+    told = [json.loads(line) for line in faults]
+    for name, why in told:
+        fault_of(f"tests/{name}", why)
 
     def count(word):
         found = re.search(rf"(\d+) {word}", closing)
         return int(found[1]) if found else 0
     failed = count("failed") + count("errors?")
-    return count("passed"), failed or (1 if code != 0 else 0)
+    if not failed and code != 0:
+        failed = 1
+    if failed > len(told):
+        fault_of(f"pytest {words[0]}", f"ended with {code}, its last words: {' '.join(last)}")
+    return count("passed"), failed
 
 
-CASE = re.compile(r"^\[ +(OK|FAILED) +\] (\w+)", re.MULTILINE)
+CASE = re.compile(r"^\[ +(OK|FAILED) +\] (\w+)$", re.MULTILINE)
+ASSERTED = re.compile(r"^\[ +ERROR +\] --- (.*?) error: Failure!", re.MULTILINE | re.DOTALL)
+CRASHED = re.compile(r"^SUMMARY: .*|.*runtime error: .*|.*Assertion `.*", re.MULTILINE)
+
+
+def program_faults(build_folder, program, text, cases):
+    """Of a unit test program that failed: its cases, or its end and the case it was in."""
+    name = f"{build_folder} {program['name'].rpartition(' ')[2]}"
+    bad = [case for case, word in cases.items() if word == "FAILED"]
+    whys = ASSERTED.findall(text)
+    for number, case in enumerate(bad):
+        fault_of(f"{name} {case}", whys[number] if len(whys) == len(bad) else "; ".join(whys))
+    if not bad:
+        began = re.findall(r"^\[ +RUN +\] (\w+)", text, re.MULTILINE)
+        fault_of(f"{name} {began[-1] if began else ''}".rstrip(),
+                 f"{program['result']}, exit {program['returncode']} after "
+                 f"{program['duration']:.0f} s: {'; '.join(CRASHED.findall(text)) or text[-600:]}")
 
 
 def meson_test(folder, *programs):
@@ -131,10 +173,12 @@ def meson_test(folder, *programs):
             passed += len(cases) - bad
             if program["result"] != "OK":
                 bad = max(bad, 1)
+                program_faults(os.path.relpath(folder, ROOT), program, text, cases)
             elif not cases:
                 passed += 1
             failed += bad
     if passed + failed == 0:
+        fault_of(folder, f"meson test {' '.join(programs)} ran nothing")
         return 0, 1
     return passed, failed
 
@@ -248,16 +292,23 @@ POLITE = {"sanitizers": 10, "lint": 19}
 PORTS, PORTS_A_JOB = 20000, 1200
 
 
+def cpu_seconds():
+    """Of this process and of all it has waited for, and they for."""
+    return sum(used.ru_utime + used.ru_stime
+               for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def run_suite(name):
     print(f"\n== {name}", flush=True)
-    began = time.monotonic()
+    began, used = time.monotonic(), cpu_seconds()
     try:
         passed, failed = {**SUITES, **ON_REQUEST, **BUILDS}[name]()
     except (Failed, OSError, ValueError) as why:
         print(f"{name}: {why}", flush=True)
+        fault_of(name, str(why))
         passed, failed = 0, 1
-    print(f"== {name}: {passed} passed, {failed} failed, {time.monotonic() - began:.0f} s",
-          flush=True)
+    print(f"== {name}: {passed} passed, {failed} failed, {time.monotonic() - began:.0f} s, "
+          f"CPU {cpu_seconds() - used:.0f} s", flush=True)
     return passed, failed
 
 
@@ -292,8 +343,12 @@ class Job:
         self.output.seek(0)
         said = self.output.read()
         print(said, end="", flush=True)
+        FAULTS.extend(re.findall(rf"^{TOLD}(.*)", said, re.MULTILINE))
         closing = re.findall(rf"^== {self.name}: (\d+) passed, (\d+) failed", said, re.MULTILINE)
-        return tuple(map(int, closing[-1])) if closing else (0, 1)
+        if closing:
+            return tuple(map(int, closing[-1]))
+        fault_of(self.name, f"ended with {self.child.returncode} and no count: {said[-600:]}")
+        return 0, 1
 
 
 def run_jobs(suites):
@@ -312,6 +367,7 @@ def run_jobs(suites):
                 if broken & set(after(name)):
                     print(f"\n== {name}: not run, its build failed", flush=True)
                     broken.add(name)
+                    fault_of(name, "not run, its build failed")
                     yield 0, 1
                 else:
                     running.append(Job(name))
@@ -329,10 +385,20 @@ def run_jobs(suites):
             job.child.wait()
 
 
+TOLD = "-- failed: "
+
+
+def tell_faults():
+    for fault_line in FAULTS:
+        print(f"{TOLD}{fault_line}", flush=True)
+
+
 def main():
     if sys.argv[1:2] == ["--job"]:
         signal.signal(signal.SIGTERM, end_pytests)
-        return 1 if run_suite(sys.argv[2])[1] else 0
+        failed = run_suite(sys.argv[2])[1]
+        tell_faults()
+        return 1 if failed else 0
     names = sys.argv[1:] or list(SUITES)
     unknown = [name for name in names if name not in SUITES and name not in ON_REQUEST]
     if unknown:
@@ -341,7 +407,9 @@ def main():
         return 2
     counts = [run_suite(names[0])] if len(names) == 1 else list(run_jobs(list(dict.fromkeys(names))))
     passed, failed = map(sum, zip(*counts))
-    print(f"\n{passed} passed, {failed} failed")
+    print(flush=True)
+    tell_faults()
+    print(f"{passed} passed, {failed} failed")
     return 0 if failed == 0 and passed > 0 else 1
 
 

@@ -75,7 +75,7 @@ class GoodClient:
 
     def rest(self, least):
         seconds, errors = self.collect(least)
-        assert not errors, errors
+        assert not errors, str(errors)
         self.quiet = (self.quiet + seconds)[-100:]
 
     def close(self):
@@ -199,7 +199,7 @@ class Field:
         self.upstream.close()
         codes = {process.name: process.child.returncode for process in self.stack.processes()
                  if process.child}
-        assert set(codes.values()) == {0}, codes
+        assert set(codes.values()) == {0}, str(codes)
         shutil.rmtree(self.stack.folder)
 
 
@@ -230,7 +230,7 @@ class Attack:
         seconds, errors = good.collect(max(1, SAMPLES - len(self.seconds)))
         self.seconds += seconds
         self.errors += errors
-        assert not self.errors, self.errors
+        assert not self.errors, str(self.errors)
         waited, allowed = p99(self.seconds), max(MOST_WAIT, 4 * p99(good.quiet))
         if waited > allowed:  # is it the machine? Then it is slow without the attack too
             good.rest(2 * SAMPLES)

@@ -60,7 +60,7 @@ def gateway():
         stack.stop()
         upstream.close()
     codes = {process.name: process.child.returncode for process in stack.processes()}
-    assert set(codes.values()) == {0}, codes
+    assert set(codes.values()) == {0}, str(codes)
     shutil.rmtree(stack.folder)
 
 

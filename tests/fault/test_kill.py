@@ -1,12 +1,11 @@
 """Programs killed, stopped and cut off in the middle of a race: exactly the stock is sold."""
-import json
 import os
 import time
 
 import pytest
 
 from proxy import Proxy
-from race import Race, assert_held
+from race import Race, assert_held, told
 from run.process import Failed, wait_until
 
 SOAK = bool(os.environ.get("SLUICE_SOAK"))
@@ -32,11 +31,10 @@ def in_the_middle(race, holds=UNITS // 5):
 
 
 def assert_sold_exactly(report, stack, passes=None):
-    told = json.dumps(report, indent=1)
-    assert (report["sold"], report["oversold"], report["unsold"]) == (UNITS, 0, 0), told
-    assert report["invariant_ok"] is True and report["max_units_per_account"] == 1, told
+    assert (report["sold"], report["oversold"], report["unsold"]) == (UNITS, 0, 0), told(report)
+    assert report["invariant_ok"] is True and report["max_units_per_account"] == 1, told(report)
     if passes:
-        assert report["passes_issued"] <= passes, told
+        assert report["passes_issued"] <= passes, told(report)
     sold = stack.postgres.psql("select count(*) from sluice.hold where state in ('sold', 'shipped')")
     assert int(sold.stdout) == UNITS, sold.stdout
 

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from race import assert_held, run_race
+from race import assert_held, run_race, told
 
 TIMES = 10 if os.environ.get("SLUICE_SOAK") else 1
 
@@ -24,7 +24,7 @@ def test_one_unit_before_a_hundred(own_shop):
 
 def test_more_units_than_buyers_serves_everybody(own_shop):
     report = run_race(own_shop.stack, buyers=50, units=80)
-    assert (report["sold"], report["refused"], report["oversold"]) == (50, 0, 0), report
+    assert (report["sold"], report["refused"], report["oversold"]) == (50, 0, 0), told(report)
     assert report["refused_while_free"] == 0 and report["invariant_ok"]
 
 
@@ -47,12 +47,12 @@ def test_units_come_back_also_with_the_expiry_worker_off(make_shop):
     ids=lambda crowd: "-".join(f"{name}={value}" for name, value in crowd.items()))
 def test_every_kind_of_crowd_gets_exactly_the_stock(own_shop, crowd):
     report = run_race(own_shop.stack, buyers=300, units=60, **crowd)
-    assert (report["sold"], report["oversold"], report["unsold"]) == (60, 0, 0), report
-    assert report["ok"] and report["fifo_inversions"] == 0 and report["invariant_ok"], report
+    assert (report["sold"], report["oversold"], report["unsold"]) == (60, 0, 0), told(report)
+    assert report["ok"] and report["fifo_inversions"] == 0 and report["invariant_ok"], told(report)
 
 
 @pytest.mark.parametrize("number", range(TIMES))
 def test_ten_thousand_buyers_and_a_hundred_units(own_shop, number):
     report = run_race(own_shop.stack, buyers=10_000, units=100, seed=number + 1)
     assert_held(report, 10_000, 100, passes=105)
-    assert report["refused"] == 9_900, report
+    assert report["refused"] == 9_900, told(report)
