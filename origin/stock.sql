@@ -91,6 +91,18 @@ begin
         return v;
 end $$;
 
+-- What an item whose row is ours has to offer: with it the due holds that stay,
+-- which the row itself still counts as held.
+create function sluice_api.offer(p_item sluice.item) returns bigint
+language plpgsql as $$
+begin
+        return p_item.available + case when p_item.held = 0 then 0 else (
+                select coalesce(sum(qty), 0)
+                from sluice.hold
+                where tenant = p_item.tenant and item = p_item.item
+                  and location = p_item.location and state = 'held' and expires_at <= now()) end;
+end $$;
+
 -- What a sale's window says to one buyer now.
 create type sluice_api.sale_window as (
         refuses      text,   -- why nothing new may be held; null: it may
@@ -394,7 +406,7 @@ begin
         v_body := sluice_api.hold_json(v_hold); -- now, since the row below is locked
         v_asked := clock_timestamp();
         v_item := sluice_api.take_units(p_tenant, p_item, p_qty, false, 0, null, true);
-        return ('created', v_body, v_item.available,
+        return ('created', v_body, sluice_api.offer(v_item),
                 sluice_api.version_text(v_item.n), 'held', null,
                 sluice_api.us(statement_timestamp(), v_asked),
                 sluice_api.us(v_asked, clock_timestamp()),
@@ -593,7 +605,7 @@ begin
             n = n + 1
         where tenant = v_hold.tenant and item = v_hold.item and location = v_hold.location
         returning * into strict v_item;
-        return sluice_api.say('ok', sluice_api.hold_json(v_hold), v_item.available,
+        return sluice_api.say('ok', sluice_api.hold_json(v_hold), sluice_api.offer(v_item),
                               sluice_api.version_text(v_item.n), v_hold.state,
                               sluice_api.hold_name(v_hold.id),
                               sluice_api.us(statement_timestamp(), v_asked),
@@ -726,7 +738,7 @@ begin
         v_asked := clock_timestamp();
         v_item := sluice_api.take_units(p_hold.tenant, p_hold.item, p_hold.qty, true, v_back,
                                         'expired', true);
-        return sluice_api.say('created', sluice_api.hold_json(v_hold), v_item.available,
+        return sluice_api.say('created', sluice_api.hold_json(v_hold), sluice_api.offer(v_item),
                               sluice_api.version_text(v_item.n), v_hold.state,
                               sluice_api.hold_name(v_hold.id),
                               sluice_api.us(statement_timestamp(), v_asked),

@@ -120,6 +120,27 @@ def test_due_holds_are_resold_at_once_and_only_once(make_origin):
     assert origin.errors() == []
 
 
+def test_what_is_due_is_free_in_every_answer(make_origin):
+    """Nobody may be told that nothing is left while a due hold only waits to be taken
+    back: a gate that hears so lets those in front wait, after others were let in."""
+    origin = make_origin(expiry={"enabled": False})
+    item = origin.item(5)
+    paid, given_back, late, *due = [origin.hold(item) for _ in range(5)]
+    for hold in (late, *due):
+        origin.end_hold_in(hold, -1)
+
+    def left(answer, status):
+        assert answer.status == status, answer
+        return int(answer.headers["sluice-available"])
+
+    assert left(origin.confirm(paid), 200) == 3
+    assert left(origin.step(given_back, "release"), 200) == 4
+    assert left(origin.reserve(item), 201) == 3
+    assert left(origin.confirm(late, "late"), 201) == 2
+    assert origin.stock(item)["available"] == 2
+    assert origin.invariant()["ok"]
+
+
 LANES, ROUNDS = 8, 63
 
 
