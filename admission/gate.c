@@ -5,6 +5,7 @@ int64_t adm_gate_room_units(const struct adm_gate_in *in) {
         if (!f->has_item)
                 return ADM_GATE_UNLIMITED;
         int64_t available = f->stock.available > 0 ? f->stock.available : 0;
+        available += in->ahead;
         if (available > ADM_GATE_UNLIMITED / 2)
                 available = ADM_GATE_UNLIMITED / 2;
         return available * f->overbook_milli / 1000 - in->outstanding;

@@ -1,10 +1,14 @@
 /* admission/gate.h - how many more may enter.
  *
- * The gate counts units: a pass weighs `per_account` when it is issued. No
- * pass is issued when outstanding >= floor(overbook x available). Counted in
- * keys, that many can be issued one after the other:
+ * Answers about holds overtake each other: one that came first may carry numbers
+ * that have the units of others taken out, whose passes still take their slots.
+ * Such units, `ahead`, are counted once.
  *
- *   ceil((floor(overbook x available) - outstanding) / per_account)
+ * The gate counts units: a pass weighs `per_account` when it is issued. No
+ * pass is issued when outstanding >= floor(overbook x (available + ahead)).
+ * Counted in keys, that many can be issued one after the other:
+ *
+ *   ceil((floor(overbook x (available + ahead)) - outstanding) / per_account)
  *
  * Units      units of stock, keys (shoppers).
  * Ownership  plain values.
@@ -22,6 +26,7 @@ struct adm_gate_in {
         const struct adm_sale_facts *facts;
         bool shut;              /* paused, away, closed, unknown, not yet open */
         int64_t outstanding;    /* units */
+        int64_t ahead;          /* units of them that `available` lacks already */
         int64_t active;         /* passes that take a slot */
         int64_t allowance_keys; /* of the pace; used when a rate is set */
 };

@@ -61,6 +61,7 @@ struct adm_gate_in adm_hall_gate(const struct adm_hall *l, int64_t now_ms) {
                 .facts = &h->facts,
                 .shut = shut,
                 .outstanding = h->turns.outstanding,
+                .ahead = adm_hall_ahead(l),
                 .active = h->turns.slots,
                 .allowance_keys = adm_pace_keys(&h->pace),
         };
@@ -93,15 +94,24 @@ struct adm_standing adm_hall_standing(struct adm_hall *l, uint32_t at, int64_t n
         };
 }
 
-bool adm_hall_stock(struct adm_hall *l, const struct adm_stock *k) {
+int64_t adm_hall_ahead(const struct adm_hall *l) {
+        const struct adm_hall_head *h = l->h;
+        int64_t most = h->turns.in_flight - h->turns.counted;
+        return h->turns.counted + (h->guessed_ahead < most ? h->guessed_ahead : most);
+}
+
+bool adm_hall_stock(struct adm_hall *l, const struct adm_stock *k, int64_t expected) {
         struct adm_hall_head *h = l->h;
         if (h->known && adm_stock_compare(k, &h->facts.stock) <= 0)
                 return false;
+        bool other_life = !h->known || k->timeline != h->facts.stock.timeline;
+        int64_t guessed = other_life ? 0 : expected - k->available - h->turns.counted;
         /* Were we killed between the lines, nobody enters until the next
          * snapshot says it whole. */
         h->known = 0;
         atomic_signal_fence(memory_order_seq_cst);
         h->facts.stock = *k;
+        h->guessed_ahead = guessed > 0 ? guessed : 0;
         atomic_signal_fence(memory_order_seq_cst);
         h->known = 1;
         return true;
@@ -154,9 +164,11 @@ int adm_hall_update(struct adm_hall *l, const struct adm_sale_update *u, int64_t
                 adm_pass_revoke(l, &u->revoked[i], now_ms);
         /* A conversion takes its slot out only together with the stock that
          * has its unit taken out: first the numbers, then the passes. */
-        bool newer = adm_hall_stock(l, &u->facts.stock);
-        if (newer || adm_stock_compare(&u->facts.stock, &h->facts.stock) == 0)
+        bool newer = adm_hall_stock(l, &u->facts.stock, 0);
+        if (newer || adm_stock_compare(&u->facts.stock, &h->facts.stock) == 0) {
                 h->snap_available = u->facts.stock.available;
+                h->guessed_ahead = 0; /* the conversions below are all there are */
+        }
         for (size_t i = 0; i < u->n_converted; i++)
                 adm_pass_converted(l, &u->converted[i], now_ms);
         adm_notice_write(l, now_ms);
@@ -211,6 +223,7 @@ void adm_hall_tell(struct adm_hall *l, const struct adm_told *told) {
 bool adm_hall_rebuild(struct adm_hall *l) {
         struct adm_hall_head *h = l->h;
         adm_turns_rebuild(&l->turns);
+        h->guessed_ahead = 0;
         if (h->wiping)
                 adm_hall_wipe(l, h->now_ms);
         if (!adm_book_rebuild(&l->book))

@@ -41,6 +41,7 @@ struct adm_hall_head {
         int64_t now_ms;              /* the latest instant seen */
         int64_t stopped_since_ms;    /* hard pause; 0 none */
         int64_t snap_available;      /* of the last snapshot taken */
+        int64_t guessed_ahead;       /* units that the stock lacks, it seems, by answers to come */
         struct adm_sale_facts facts; /* facts.stock is the gate's */
         struct adm_sale_shown shown;
         struct adm_told told[2]; /* written in turns, so that one is always whole */
@@ -76,8 +77,14 @@ int64_t adm_hall_now(struct adm_hall *l, int64_t now_ms);
  * ADM_STALE. */
 int adm_hall_update(struct adm_hall *l, const struct adm_sale_update *u, int64_t now_ms);
 
-/* Takes stock unless it is older than known; true when it was taken. */
-bool adm_hall_stock(struct adm_hall *l, const struct adm_stock *k);
+/* Units in flight that the known stock lacks already. */
+int64_t adm_hall_ahead(const struct adm_hall *l);
+
+/* Takes stock unless it is older than known; true when it was taken. It should
+ * say that `expected` units are available; what it lacks was taken by holds whose
+ * answers are on their way, as far as there are such. The next snapshot tells for
+ * certain. */
+bool adm_hall_stock(struct adm_hall *l, const struct adm_stock *k, int64_t expected);
 
 bool adm_hall_is_away(const struct adm_hall *l, int64_t now_ms);
 enum adm_sale_state adm_hall_state(struct adm_hall *l, int64_t now_ms);

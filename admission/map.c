@@ -17,7 +17,7 @@
 #define MAGIC UINT64_C(0x736c7569636d6170) /* "sluicmap" */
 
 /* Raised when the layout of anything in the map changes. */
-#define FORMAT 2
+#define FORMAT 3
 
 #define PAGE 4096u
 #define CHUNK_BYTES (256u * 1024u)

@@ -188,8 +188,7 @@ int adm_pass_hold_begin(struct adm_hall *l, const struct adm_shown *p, uint32_t 
                         return ADM_NO_ROOM;
                 units += qty;
         }
-        t->in_flight += qty;
-        t->in_flight_end_ms = now_ms + l->tail_ms;
+        adm_turn_fly(&l->turns, at, t->in_flight + qty, now_ms + l->tail_ms, false);
         adm_turn_set(&l->turns, at, (enum adm_turn_state)t->state, units, adm_turn_due(t));
         return 0;
 }
@@ -223,7 +222,15 @@ static void convert_lingering(struct adm_hall *l, uint32_t at, int64_t end_ms) {
                 adm_line_serve(&l->line, r->place - 1, adm_hall_awake(l, l->h->now_ms));
 }
 
-static void take_stock(struct adm_hall *l, const struct adm_hold_end *e) {
+static void guess_less(struct adm_hall *l, uint32_t units) {
+        int64_t *guessed = &l->h->guessed_ahead;
+        *guessed = *guessed > units ? *guessed - units : 0;
+}
+
+/* The numbers of an answer. Newer ones tell of other holds too, whose answers it
+ * overtook; older ones were told by an answer that overtook this one. */
+static void take_stock(struct adm_hall *l, const struct adm_hold_end *e, int64_t expected,
+                       uint32_t guessed) {
         const struct adm_stock *was = &l->h->facts.stock;
         struct adm_stock k = *was;
         k.timeline = e->timeline;
@@ -235,19 +242,32 @@ static void take_stock(struct adm_hall *l, const struct adm_hold_end *e) {
         if (k.held < 0)
                 k.held = 0;
         if (e->timeline > was->timeline || (e->timeline == was->timeline && e->n > was->n))
-                (void)adm_hall_stock(l, &k);
+                (void)adm_hall_stock(l, &k, expected);
+        else
+                guess_less(l, guessed);
+}
+
+/* Ends the flight of an answered hold; how many units landed. */
+static uint32_t land(struct adm_hall *l, uint32_t at, uint32_t qty) {
+        const struct adm_turn *t = &l->turns.all[at];
+        uint32_t landed = qty < t->in_flight ? qty : t->in_flight;
+        adm_turn_fly(&l->turns, at, t->in_flight - landed, t->in_flight_end_ms, t->is_counted);
+        return landed;
 }
 
 int adm_pass_hold_end(struct adm_hall *l, const struct adm_shown *p, const struct adm_hold_end *e,
                       int64_t now_ms, struct adm_pass *out) {
         uint32_t at;
-        if (e->has_stock && l->h->facts.has_item)
-                take_stock(l, e);
         int rc = locate(l, p, now_ms, &at);
+        bool was_counted = rc == 0 && l->turns.all[at].is_counted;
+        int64_t expected = l->h->facts.stock.available + adm_hall_ahead(l);
+        uint32_t landed = rc == 0 ? land(l, at, e->qty) : 0;
+        uint32_t taken = e->held ? landed : 0;
+        if (e->has_stock && l->h->facts.has_item)
+                take_stock(l, e, expected - taken, was_counted ? 0 : taken);
         if (rc != 0)
                 return rc;
         struct adm_turn *t = &l->turns.all[at];
-        t->in_flight -= e->qty < t->in_flight ? e->qty : t->in_flight;
         if (t->state == ADM_TURN_LINGER && e->held)
                 convert_lingering(l, at, e->hold_end_ms);
         else if (t->state != ADM_TURN_LINGER && e->held)
@@ -276,7 +296,13 @@ void adm_pass_converted(struct adm_hall *l, const struct adm_converted *c, int64
         uint32_t at = adm_turn_find(&l->turns, c->jti);
         if (at == ADM_TURN_NONE || c->hold_end_ms <= now_ms)
                 return;
-        if (l->turns.all[at].state == ADM_TURN_LINGER)
+        struct adm_turn *t = &l->turns.all[at];
+        /* What a pass without a hold has in flight is this very hold. */
+        if (t->state != ADM_TURN_HOLDER && !t->is_counted) {
+                adm_turn_fly(&l->turns, at, t->in_flight, t->in_flight_end_ms, true);
+                guess_less(l, t->in_flight);
+        }
+        if (t->state == ADM_TURN_LINGER)
                 convert_lingering(l, at, c->hold_end_ms);
         else
                 convert(l, at, c->hold_end_ms);

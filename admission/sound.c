@@ -103,7 +103,9 @@ static const char *head_fault(const struct adm_hall *l, const struct adm_map_hea
                       h->old_generation <= h->generation,
               "a sale's generation");
         CHECK(h->known <= 1 && h->wiping <= 1, "a sale's marks of work under way");
-        CHECK(within(h->snap_available, -UNITS_MAX, UNITS_MAX), "a sale's stock");
+        CHECK(within(h->snap_available, -UNITS_MAX, UNITS_MAX) &&
+                      within(h->guessed_ahead, 0, UNITS_MAX),
+              "a sale's stock");
         CHECK(h->line.last <= l->line.capacity && h->line.old_high <= l->line.capacity &&
                       h->line.fresh_lo <= l->line.capacity + h->line.last,
               "a line's numbers");

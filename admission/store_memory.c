@@ -301,7 +301,7 @@ static void op_stock(struct adm_store *s, uint32_t sale, const struct adm_stock 
         if (in.rc != 0)
                 return;
         (void)adm_hall_now(in.l, now_ms);
-        (void)adm_hall_stock(in.l, k);
+        (void)adm_hall_stock(in.l, k, in.l->h->facts.stock.available + adm_hall_ahead(in.l));
 }
 
 static int op_view(struct adm_store *s, uint32_t sale, int64_t now_ms, struct adm_view *out) {

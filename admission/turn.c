@@ -48,6 +48,22 @@ static void count(struct adm_turns_head *h, const struct adm_turn *t, bool add) 
         h->outstanding += add ? (int64_t)t->units : -(int64_t)t->units;
 }
 
+static void count_flight(struct adm_turns_head *h, const struct adm_turn *t, bool add) {
+        int64_t counted = t->is_counted ? t->in_flight : 0;
+        h->in_flight += add ? t->in_flight : -t->in_flight;
+        h->counted += add ? counted : -counted;
+}
+
+void adm_turn_fly(struct adm_turns *t, uint32_t at, uint32_t units, int64_t end_ms,
+                  bool is_counted) {
+        struct adm_turn *turn = &t->all[at];
+        count_flight(t->h, turn, false);
+        turn->in_flight = units;
+        turn->in_flight_end_ms = end_ms;
+        turn->is_counted = is_counted && units > 0;
+        count_flight(t->h, turn, true);
+}
+
 static void activate(struct adm_turns *t, uint32_t at) {
         uint32_t slot = t->h->active;
         t->due[slot] = t->all[at].due_at_ms;
@@ -99,6 +115,7 @@ void adm_turn_set(struct adm_turns *t, uint32_t at, enum adm_turn_state state, u
         turn->units = units;
         count(t->h, turn, true);
         if (state == ADM_TURN_FREE) {
+                adm_turn_fly(t, at, 0, 0, false);
                 retire(t, at);
                 turn->rec = t->h->free_head;
                 t->h->free_head = at + 1;
@@ -148,15 +165,19 @@ void adm_turns_rebuild(struct adm_turns *t) {
         h->invited = 0;
         h->slots = 0;
         h->outstanding = 0;
+        h->in_flight = 0;
+        h->counted = 0;
         for (uint32_t at = h->high; at-- > 0;) {
                 struct adm_turn *turn = &t->all[at];
                 mend(turn);
                 if (turn->state == ADM_TURN_FREE) {
+                        turn->in_flight = 0;
                         turn->rec = h->free_head;
                         h->free_head = at + 1;
                         continue;
                 }
                 activate(t, at);
                 count(h, turn, true);
+                count_flight(h, turn, true);
         }
 }

@@ -46,7 +46,8 @@ struct adm_turn {
         uint32_t stop_stamp;      /* the hard pause that lengthened it */
         uint8_t state;            /* enum adm_turn_state */
         uint8_t is_void;          /* LINGER by revocation, not by time */
-        uint8_t unused[2];
+        uint8_t is_counted;       /* the known stock lacks what is in flight */
+        uint8_t unused;
 };
 
 struct adm_turns_head {
@@ -54,9 +55,10 @@ struct adm_turns_head {
         uint32_t free_head; /* first free turn + 1 */
         uint32_t active;    /* turns that are not FREE */
         uint32_t invited;
-        uint32_t slots; /* FIRST, USED and LINGER */
-        uint32_t unused;
+        uint32_t slots;      /* FIRST, USED and LINGER */
+        uint32_t in_flight;  /* units */
         int64_t outstanding; /* units */
+        int64_t counted;     /* units in flight of turns that are counted */
         uint64_t issued_total;
         uint64_t missed_total;
 };
@@ -76,6 +78,11 @@ uint32_t adm_turn_new(struct adm_turns *t, uint32_t rec, int64_t due_at_ms);
 /* The one setter: state, units and due time in one step. Asserts the move. */
 void adm_turn_set(struct adm_turns *t, uint32_t at, enum adm_turn_state state, uint32_t units,
                   int64_t due_at_ms);
+
+/* Units of holds on their way to the origin, until `end_ms` at the latest; are
+ * they known to be taken out of the known stock already? */
+void adm_turn_fly(struct adm_turns *t, uint32_t at, uint32_t units, int64_t end_ms,
+                  bool is_counted);
 
 /* Makes `jti` name the turn: its first four bytes are replaced. */
 void adm_turn_name(const struct adm_turns *t, uint32_t at, uint8_t jti[ADM_JTI_LEN]);

@@ -34,7 +34,7 @@ static void settle_holder(struct adm_hall *l, uint32_t at, struct adm_rec *r, in
                 return;
         }
         /* A hold that was never answered: its units are nobody's. */
-        t->in_flight = 0;
+        adm_turn_fly(&l->turns, at, 0, 0, false);
         adm_turn_set(&l->turns, at, ADM_TURN_HOLDER, 0, t->exp_ms);
 }
 

@@ -192,6 +192,104 @@ static void test_hold_answer_never_says_sold_out_too_early(void **state) {
         world_close(&w);
 }
 
+/* Two whose holds are on the way, and one at the front of the line behind them. */
+struct overtaking {
+        struct world w;
+        struct shopper a, b, front, next;
+        struct adm_shown of_a, of_b;
+};
+
+static void overtaking_open(struct overtaking *o) {
+        struct world *w = &o->w;
+        world_open(w, 3);
+        world_stock(w, 0, 3, 0);
+        o->a = world_waiting(w, 1);
+        o->b = world_waiting(w, 2);
+        o->front = world_waiting(w, 3);
+        o->next = world_waiting(w, 4);
+        world_stock(w, 3, 0, 0);
+        struct shopper *both[] = {&o->a, &o->b};
+        struct adm_shown *shown[] = {&o->of_a, &o->of_b};
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(world_join(w, both[i]), 0);
+                assert_int_equal(world_use(w, both[i]), 0);
+                *shown[i] = world_shown(both[i]);
+                assert_int_equal(adm_store_hold_begin(w->store, w->sale, shown[i], 1, w->now_ms),
+                                 0);
+        }
+}
+
+/* The origin's answer about one unit; `n` counts from the stock of the opening. */
+static void answer(struct overtaking *o, const struct adm_shown *p, bool held, uint64_t n,
+                   int64_t available) {
+        const struct adm_stock *k = &o->w.update.facts.stock;
+        struct adm_hold_end e = {.qty = 1,
+                                 .held = held,
+                                 .hold_end_ms = o->w.now_ms + 60000,
+                                 .has_stock = true,
+                                 .timeline = k->timeline,
+                                 .n = k->n + n,
+                                 .available = available};
+        struct adm_pass pass;
+        assert_int_equal(adm_store_hold_end(o->w.store, o->w.sale, p, &e, o->w.now_ms, &pass), 0);
+}
+
+static void assert_turn_of_front(struct overtaking *o, bool is_it) {
+        struct world *w = &o->w;
+        assert_int_equal(world_view(w).room_units, is_it);
+        assert_int_equal(world_poll(w, &o->front), 0);
+        assert_int_equal(o->front.place.state, is_it ? ADM_READY : ADM_WAITING);
+        assert_int_equal(world_poll(w, &o->next), 0);
+        assert_int_equal(o->next.place.state, ADM_WAITING);
+}
+
+static void test_an_answer_that_overtook_another_takes_nobodys_turn(void **state) {
+        (void)state;
+        struct overtaking o = {0};
+        overtaking_open(&o);
+        assert_turn_of_front(&o, true);
+        answer(&o, &o.of_b, true, 2, 1);
+        assert_turn_of_front(&o, true);
+        answer(&o, &o.of_a, true, 1, 2);
+        assert_turn_of_front(&o, true);
+        world_stock(&o.w, 1, 2, 0);
+        assert_turn_of_front(&o, true);
+        assert_int_equal(world_join(&o.w, &o.front), 0);
+        assert_int_equal(o.front.place.state, ADM_ADMITTED);
+        assert_int_equal(world_view(&o.w).room_units, 0);
+        world_close(&o.w);
+}
+
+static void test_what_others_took_is_found_out_with_the_last_answer(void **state) {
+        (void)state;
+        struct overtaking o = {0};
+        overtaking_open(&o);
+        answer(&o, &o.of_b, true, 2, 1);
+        answer(&o, &o.of_a, false, 2, 1); /* its unit went to another channel */
+        assert_turn_of_front(&o, false);
+        world_close(&o.w);
+}
+
+static void test_a_snapshot_that_overtook_answers_takes_nobodys_turn(void **state) {
+        (void)state;
+        struct overtaking o = {0};
+        overtaking_open(&o);
+        struct adm_converted c = {.hold_end_ms = o.w.now_ms + 60000};
+        memcpy(c.jti, o.a.pass.jti, sizeof(c.jti));
+        o.w.update.converted = &c;
+        o.w.update.n_converted = 1;
+        for (int twice = 0; twice < 2; twice++) {
+                world_stock(&o.w, 2, 1, 0);
+                assert_turn_of_front(&o, true);
+        }
+        answer(&o, &o.of_a, true, 0, 2);
+        assert_turn_of_front(&o, true);
+        /* What the snapshot does not name, another channel took. */
+        world_stock(&o.w, 1, 1, 1);
+        assert_turn_of_front(&o, false);
+        world_close(&o.w);
+}
+
 static void test_converted_by_the_shop_itself(void **state) {
         (void)state;
         struct world w = {0};
@@ -384,6 +482,9 @@ int main(void) {
                 cmocka_unit_test(test_never_issued_at_or_above_the_gate),
                 cmocka_unit_test(test_older_stock_is_never_taken),
                 cmocka_unit_test(test_hold_answer_never_says_sold_out_too_early),
+                cmocka_unit_test(test_an_answer_that_overtook_another_takes_nobodys_turn),
+                cmocka_unit_test(test_what_others_took_is_found_out_with_the_last_answer),
+                cmocka_unit_test(test_a_snapshot_that_overtook_answers_takes_nobodys_turn),
                 cmocka_unit_test(test_converted_by_the_shop_itself),
                 cmocka_unit_test(test_hold_answered_after_the_pass_ended),
                 cmocka_unit_test(test_refused_hold_leaves_the_pass_good),

@@ -292,7 +292,7 @@ static void test_torn_stock_admits_nobody_until_it_is_told_again(void **state) {
         t.head.known = 0; /* killed while the numbers were written */
         (void)join(&t, 0, ADM_WAITING);
         struct adm_stock k = t.head.facts.stock;
-        assert_true(adm_hall_stock(&t.hall, &k));
+        assert_true(adm_hall_stock(&t.hall, &k, k.available));
         (void)join(&t, 0, ADM_ADMITTED);
         hall_close(&t);
 }

@@ -104,6 +104,8 @@ static const struct row rows[] = {
         {HD(now_ms), NEGATIVE, "a sale's time"},
         {HD(stopped_since_ms), LATE, "when a sale was stopped"},
         {HD(snap_available), PAST_ALL, "a sale's stock"},
+        {HD(guessed_ahead), PAST_ALL, "a sale's stock"},
+        {HD(guessed_ahead), NEGATIVE, "a sale's stock"},
         {HD(facts.has_item), 2, "a sale's flags"},
         {HD(facts.paused), 0xff, "a sale's flags"},
         {HD(facts.hard_pause), 2, "a sale's flags"},
