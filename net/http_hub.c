@@ -14,6 +14,7 @@
 #define SWEEP_MIN_MS 10
 #define LINGER_MS 1000
 #define TRIM_MS 1000
+#define TRIM_ON_MS 10
 #define LATE_MS 1000
 #define CROWD 256
 
@@ -191,12 +192,21 @@ static void drain_all(struct http_hub *h, enum http_conn_state state) {
  * crowd has left: it holds the allocator's lock for a while. */
 static void memory_trim(struct http_hub *h) {
         pool_trim(h->pool);
+        if (!loop_timer_is_started(&h->trim_on))
+                loop_timer_start(&h->trim_on, TRIM_ON_MS);
         if (h->n_conns > h->most_conns)
                 h->most_conns = h->n_conns;
         if (h->most_conns - h->n_conns >= CROWD && h->n_conns <= h->most_conns / 2) {
                 h->most_conns = h->n_conns;
                 (void)malloc_trim(0);
         }
+}
+
+/* In small parts: the system takes a while for a crowd's memory. */
+static void on_trim_on(struct loop_timer *t) {
+        struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, trim_on);
+        if (pool_trim_some(h->pool))
+                loop_timer_start(t, TRIM_ON_MS);
 }
 
 /* This loop, not the clients, was late (stopped, or starved): what they sent
@@ -320,6 +330,7 @@ int http_hub_init(struct http_hub *h, struct loop *l, const struct http_server_c
         h->sweep_ms = sweep_interval(lim);
         loop_timer_init(l, &h->sweep, on_sweep);
         loop_timer_init(l, &h->read_again, on_read_again);
+        loop_timer_init(l, &h->trim_on, on_trim_on);
         /* A peer that is gone must not end the program. */
         (void)signal(SIGPIPE, SIG_IGN);
         int r = http_handshakes_init(h);
@@ -341,6 +352,7 @@ void http_hub_fini(struct http_hub *h) {
         on_free_retired(&h->free_retired);
         loop_timer_cancel(&h->sweep);
         loop_timer_cancel(&h->read_again);
+        loop_timer_cancel(&h->trim_on);
         for (size_t i = 0; i < HTTP_REFUSAL_COUNT; i++)
                 http_page_free(&h->refusals[i]);
         tls_context_free(&h->tls);

@@ -72,6 +72,7 @@ struct http_hub {
         struct loop_defer free_retired;
         struct loop_timer sweep;
         struct loop_timer read_again;
+        struct loop_timer trim_on;
         int64_t sweep_ms; /* its interval */
         int64_t swept_at_ms;
         int64_t trimmed_at_ms; /* memory was looked at */

@@ -7,8 +7,8 @@
  *
  * Pieces never used are handed out in order of address, so that pages nobody
  * touched cost nothing. Empty slabs give their pages back to the system when
- * pool_trim() finds that a whole interval did without them. Under AddressSanitizer every piece is
- * malloc's own, or it could not see a use after free. */
+ * pool_trim() finds that a whole interval did without them, a few at a time. Under AddressSanitizer
+ * every piece is malloc's own, or it could not see a use after free. */
 #include "net/pool.h"
 
 #include <stdlib.h>
@@ -28,6 +28,7 @@
 #define SLAB_BYTES ((size_t)65536)
 #define REGION_BYTES ((size_t)1 << 20)
 #define PAGE_BYTES ((size_t)4096)
+#define TRIM_SLABS 8   /* at a time: the system takes its time for each */
 #define SPARE_SLABS 16 /* kept in any case */
 
 static const uint16_t class_bytes[] = {32,  48,   64,   96,   128,  192,  256,  384,  512,
@@ -63,6 +64,7 @@ struct pool {
         struct slab *bare;  /* the same, their pages given back */
         size_t n_empty;
         size_t least_empty; /* of n_empty since the last trim */
+        size_t surplus;     /* of them may go */
         struct region *regions;
         size_t bytes;
         size_t pieces; /* taken, not given back */
@@ -173,16 +175,23 @@ static void slab_close(struct pool *p, struct slab *s) {
 }
 
 void pool_trim(struct pool *p) {
-        size_t surplus = p->least_empty > SPARE_SLABS ? p->least_empty - SPARE_SLABS : 0;
-        for (; surplus > 0; surplus--) {
+        p->surplus = p->least_empty > SPARE_SLABS ? p->least_empty - SPARE_SLABS : 0;
+        p->least_empty = p->n_empty;
+}
+
+bool pool_trim_some(struct pool *p) {
+        for (int i = 0; i < TRIM_SLABS && p->surplus > 0 && p->n_empty > SPARE_SLABS; i++) {
                 struct slab *s = p->empty;
+                p->surplus--;
                 p->empty = s->next;
                 p->n_empty--;
                 (void)madvise(s, SLAB_BYTES, MADV_DONTNEED);
                 s->next = p->bare;
                 p->bare = s;
         }
-        p->least_empty = p->n_empty;
+        if (p->least_empty > p->n_empty)
+                p->least_empty = p->n_empty;
+        return p->surplus > 0 && p->n_empty > SPARE_SLABS;
 }
 
 static void *single_take(struct pool *p, size_t n) {

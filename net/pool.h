@@ -27,8 +27,10 @@ void *pool_take_zero(struct pool *p, size_t n);
 void *pool_resize(struct pool *p, void *piece, size_t n);
 void pool_give(struct pool *p, void *piece); /* NULL is nothing */
 
-/* Gives memory back that nobody has needed since the last call. */
+/* What nobody has needed since the last call may go back to the system. */
 void pool_trim(struct pool *p);
+/* Gives half a MiB of it back. True: there is more. */
+bool pool_trim_some(struct pool *p);
 
 /* Bytes of slabs the system has given and not got back. */
 size_t pool_bytes(const struct pool *p);
