@@ -109,6 +109,9 @@ static const struct conf_option first_rows[] = {
 static const struct conf_option last_rows[] = {
         {"limits.forward_body_bytes", "1MiB", CONF_SIZE, 0, AT(forward_body_bytes), 4096,
          1ull << 30, .sentence = "Size of a request body that is forwarded."},
+        {"limits.requests_waiting", "4096", CONF_COUNT, 0, AT(requests_waiting), 1, 1000000,
+         .sentence = "Requests that wait for their body, the origin or an application, a worker; "
+                     "further ones that would have to wait are answered 503."},
         {"limits.forward_unread_bytes", "32MiB", CONF_SIZE, 0, AT(forward_unread_bytes), 65536,
          1ull << 34,
          .sentence = "Forwarded answers that wait for slow clients, together, a worker; above it "

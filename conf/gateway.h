@@ -50,6 +50,7 @@ struct conf_gateway {
 
         struct conf_limits limits;
         size_t forward_body_bytes;   /* of a request that is forwarded */
+        uint32_t requests_waiting;   /* for body, origin or application, a worker */
         size_t forward_unread_bytes; /* of answers read ahead, a worker */
 
         struct {

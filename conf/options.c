@@ -67,8 +67,8 @@ const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS] = {
               "are closed at once."),
         TIMED(turn, "25ms", 0, 60000,
               "Once a turn of a worker's loop has served hundreds of requests and is older than "
-              "this, its further requests are answered 503; at twice this, their connections are "
-              "sent away too. 0: never."),
+              "this, its further requests are answered 503; while it goes on, their connections "
+              "are sent away and new ones closed. 0: never."),
 };
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};

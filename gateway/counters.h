@@ -81,6 +81,7 @@ struct gw_counters {
         struct metrics_counter limited_network;
         struct metrics_counter limited_account;
         struct metrics_counter parked;         /* gauge: requests waiting for the origin */
+        struct metrics_counter not_parked;     /* refused because as many waited as may */
         struct metrics_counter forward_failed; /* upstream lost, late or malformed */
         struct metrics_counter forward_cut;    /* unread when others waited */
         struct http_client_counters calls;     /* cancelled ones, to origin and upstreams */

@@ -231,11 +231,13 @@ static void cancelled(const struct gw_control *c, struct metrics_out *o) {
 static void workers(const struct gw_control *c, struct metrics_out *o) {
         const struct metrics_histogram *parts[WORKERS_MAX];
         size_t n = c->n_workers < WORKERS_MAX ? c->n_workers : WORKERS_MAX;
-        uint64_t parked = 0, failed = 0, network = 0, account = 0, render = 0, cut = 0;
+        uint64_t parked = 0, failed = 0, network = 0, account = 0, render = 0, cut = 0,
+                 not_parked = 0;
         for (size_t i = 0; i < n; i++) {
                 const struct gw_counters *k = &c->workers[i]->counters;
                 parts[i] = &k->answer_seconds;
                 parked += metrics_read(&k->parked);
+                not_parked += metrics_read(&k->not_parked);
                 failed += metrics_read(&k->forward_failed);
                 cut += metrics_read(&k->forward_cut);
                 network += metrics_read(&k->limited_network);
@@ -246,6 +248,8 @@ static void workers(const struct gw_control *c, struct metrics_out *o) {
                        "From a request's head to its answer.");
         metrics_sample_histogram(o, "sluice_answer_seconds", NULL, parts, n);
         one(o, "sluice_requests_parked", METRICS_GAUGE, "Requests waiting for the origin.", parked);
+        one(o, "sluice_requests_not_parked_total", METRICS_COUNTER,
+            "Requests answered 503 because limits.requests_waiting waited already.", not_parked);
         one(o, "sluice_forward_failed_total", METRICS_COUNTER,
             "Forwarded requests lost, late or malformed.", failed);
         one(o, "sluice_forward_cut_total", METRICS_COUNTER,

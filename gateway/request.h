@@ -93,7 +93,8 @@ struct gw_request {
 };
 
 /* Moves `r` from the stack into the exchange; the walk continues with what is
- * returned. NULL (and answered) when the exchange's memory is full. */
+ * returned. NULL (and answered) when the exchange's memory is full, or as many
+ * requests wait as may. */
 struct gw_request *gw_request_keep(struct gw_request *r);
 
 /* Its client has gone: gives back what a kept request holds. Nothing is

@@ -7,6 +7,8 @@
 #include "gateway/line.h"
 #include "gateway/steps.h"
 
+#define RETRY_AFTER_MS 1000
+
 struct step {
         const char *name;
         enum gw_next (*run)(struct gw_request *r);
@@ -46,6 +48,13 @@ void gw_walk_on_request(void *owner, struct http_exchange *x) {
 struct gw_request *gw_request_keep(struct gw_request *r) {
         if (r->is_kept)
                 return r;
+        struct gw_counters *c = &r->w->counters;
+        if (metrics_read(&c->parked) >= r->w->conf->requests_waiting) {
+                metrics_add(&c->not_parked, 1);
+                r->retry_after_ms = RETRY_AFTER_MS;
+                (void)gw_refuse(r, PROBLEM_UNAVAILABLE, "too many requests are waiting");
+                return NULL;
+        }
         struct gw_request *k = http_exchange_alloc(r->x, sizeof *k);
         if (!k) {
                 (void)gw_answer_problem(r, PROBLEM_UNAVAILABLE, "out of memory");
@@ -55,7 +64,7 @@ struct gw_request *gw_request_keep(struct gw_request *r) {
         k->is_kept = true;
         gw_snapshot_take(k->snap);
         k->x->user = k;
-        metrics_set(&k->w->counters.parked, metrics_read(&k->w->counters.parked) + 1);
+        metrics_set(&c->parked, metrics_read(&c->parked) + 1);
         return k;
 }
 
