@@ -139,7 +139,10 @@ static bool is_shed(struct http_conn *c, struct http_stream *st) {
                 return false;
         metrics_add(&h->counters.requests_shed, 1);
         http_stream_answer_page(st, h->refusals[HTTP_REFUSE_BUSY]);
-        if (level == HTTP_LOAD_TOO_BUSY && c->drain_at_ms == 0) {
+        /* At most half of them in one turn: then the loop sees whether it is enough. */
+        if (level == HTTP_LOAD_TOO_BUSY && c->drain_at_ms == 0 &&
+            h->load.sent_away <= h->n_conns / 2) {
+                h->load.sent_away++;
                 metrics_add(&h->counters.connections_sent_away, 1);
                 http_conn_drain(c);
         }
@@ -435,6 +438,12 @@ void http_conn_greet(struct http_conn *c) {
                 conn_read(c);
 }
 
+/* A long turn does not keep what it answered first until its end. */
+static void flush_early(struct http_hub *h) {
+        h->load.wants_flush = false;
+        http_hub_flush(h);
+}
+
 static void on_ready(struct loop_io *io, unsigned events) {
         struct http_conn *c = NET_CONTAINER_OF(io, struct http_conn, io);
         switch ((enum http_conn_state)c->state) {
@@ -450,6 +459,8 @@ static void on_ready(struct loop_io *io, unsigned events) {
                         conn_read(c);
                 else
                         http_conn_flush_later(c);
+                if (c->hub->load.wants_flush)
+                        flush_early(c->hub);
                 return;
         case HTTP_CONN_LINGERING:
                 linger_read(c);

@@ -132,17 +132,19 @@ static void shed_all(struct http_listener *li) {
 /* As many were taken as may be in this turn. If some are left, the loop will
  * call again in the next one. */
 static void fall_behind(struct http_listener *li) {
-        int64_t now_ms = loop_now_ms(li->hub->loop);
-        int64_t wait_ms = li->hub->conf.limits.accept_wait_ms;
+        struct http_hub *h = li->hub;
+        int64_t now_ms = loop_now_ms(h->loop);
+        int64_t wait_ms = h->conf.limits.accept_wait_ms;
         struct pollfd queue = {.fd = li->fd, .events = POLLIN};
         if (poll(&queue, 1, 0) == 0) {
                 li->behind_since_ms = 0;
                 return;
         }
-        li->hub->behind_at_ms = now_ms;
+        h->behind_at_ms = now_ms;
         if (li->behind_since_ms == 0)
                 li->behind_since_ms = now_ms;
-        else if (wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms)
+        bool waits_long = wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms;
+        if (waits_long || http_load_is_shut(&h->load, now_ms))
                 shed_all(li);
 }
 

@@ -3,9 +3,15 @@
  * The measure is the age of the turn: whatever became ready while a turn is
  * under way waits for the next, so no request waits much longer than two turns
  * take. A turn that has served many requests and is older than it may be is
- * busy: its further requests are answered 503 without asking anybody, and new
- * connections are not taken for a moment. When even that takes twice as long,
- * the connections that go on asking are sent away as well.
+ * busy: its further requests are answered 503 without asking anybody, and what
+ * was answered before leaves in between. One that follows a long turn may be
+ * less old: together they make twice the ceiling.
+ *
+ * A refusal costs nearly as much as an answer from memory, so refusing alone
+ * does not help for long. A busy loop that has worked for another four times the
+ * ceiling sends connections that go on asking away as well; time for which it
+ * had no processor does not count. New ones are not taken for a moment; when the
+ * loop has been busy for as long as that, they are closed instead of kept waiting.
  *
  * A turn with few requests is never busy: then the machine was away, and it
  * is not the clients that have to be fewer.
@@ -28,14 +34,23 @@ enum http_load_level {
 struct http_load {
         int64_t ceiling_ms; /* of a turn's age; 0: none */
         int64_t turn_ms;    /* the turn that is counted */
-        int64_t busy_at_ms; /* the last busy turn; 0: never */
-        uint32_t requests;  /* of it so far */
+        int64_t age_ms;     /* of it, when last looked at; 0: not yet */
+        int64_t flushed_ms; /* its age when output last was to leave */
+        int64_t allowed_ms; /* its age above which it is busy */
+        int64_t busy_since_ms;
+        int64_t worked_before_ms; /* by the loop's thread, until then */
+        int64_t busy_at_ms;       /* when it last was seen to be; 0: never */
+        uint32_t requests;        /* of it so far */
+        uint32_t sent_away;       /* connections, in it */
         enum http_load_level level;
+        bool wants_flush; /* whoever flushes what is answered sets it back */
 };
 
 /* Counts a request of the present turn and says what is to become of it. */
 enum http_load_level http_load_add(struct http_load *l, const struct loop *loop);
-/* True in a busy turn and a quarter of a second after. */
+/* True when it was busy within a quarter of a second. */
 bool http_load_is_busy(const struct http_load *l, int64_t now_ms);
+/* True when it has been so for longer than that quarter of a second. */
+bool http_load_is_shut(const struct http_load *l, int64_t now_ms);
 
 #endif

@@ -40,16 +40,24 @@ static ev_signal *ev_signal_of(struct loop_signal *s) {
         return (ev_signal *)(void *)s->priv;
 }
 
-int64_t loop_clock_us(void) {
+static int64_t clock_us(clockid_t clock) {
         struct timespec ts;
-        int r = clock_gettime(CLOCK_MONOTONIC, &ts);
+        int r = clock_gettime(clock, &ts);
 
         assert(r == 0);
         return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+int64_t loop_clock_us(void) {
+        return clock_us(CLOCK_MONOTONIC);
+}
+
 int64_t loop_clock_ms(void) {
         return loop_clock_us() / 1000;
+}
+
+int64_t loop_worked_ms(void) {
+        return clock_us(CLOCK_THREAD_CPUTIME_ID) / 1000;
 }
 
 static void read_clock(struct loop *l) {

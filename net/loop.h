@@ -75,6 +75,8 @@ int64_t loop_now_ms(const struct loop *l);
 /* The monotonic clock read anew, in ms and in us; any thread. */
 int64_t loop_clock_ms(void);
 int64_t loop_clock_us(void);
+/* What the calling thread has worked so far, in ms; a system call. */
+int64_t loop_worked_ms(void);
 
 /* `fd` stays the caller's. Nothing is watched until loop_io_want(). */
 void loop_io_init(struct loop *l, struct loop_io *io, int fd,

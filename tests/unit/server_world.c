@@ -82,6 +82,12 @@ static void name_fields(struct http_exchange *x) {
         http_answer(x, 200, NULL, 0, (struct span){text, n});
 }
 
+static void toil(void) {
+        int64_t until_us = loop_clock_us() + 1000;
+        while (loop_clock_us() < until_us)
+                ;
+}
+
 static void on_request(void *owner, struct http_exchange *x) {
         struct world *w = owner;
         struct span path = x->request.path;
@@ -105,8 +111,11 @@ static void on_request(void *owner, struct http_exchange *x) {
         } else if (span_eq(path, SPAN("/big"))) {
                 http_answer_start(x, 200, NULL, 0, (int64_t)WORLD_BIG);
                 on_drain(x);
-        } else if (span_eq(path, SPAN("/nap")) || span_eq(path, SPAN("/toil"))) {
-                usleep(path.len == 4 ? 1600000 : 1000);
+        } else if (span_eq(path, SPAN("/nap"))) {
+                usleep(1600000);
+                http_answer_page(x, w->page);
+        } else if (span_eq(path, SPAN("/toil"))) {
+                toil();
                 http_answer_page(x, w->page);
         } else if (!span_eq(path, SPAN("/hold"))) {
                 http_answer(x, 404, NULL, 0, SPAN("nothing here"));

@@ -6,7 +6,7 @@
  *   /big         4 MiB, streamed          /hold   no answer
  *   /named       the request's fields as text
  *   /nap         the page, after the whole loop stood still for 1.6 s
- *   /toil        the page, after the whole loop stood still for a millisecond
+ *   /toil        the page, after a millisecond of work
  */
 #ifndef TESTS_UNIT_SERVER_WORLD_H
 #define TESTS_UNIT_SERVER_WORLD_H
