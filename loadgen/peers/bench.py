@@ -18,7 +18,7 @@ class Bench:
         self.build, self.folder, self.chosen, self.scale = build, folder, chosen, scale
         cores = sorted(os.sched_getaffinity(0))
         self.server_core, self.other_core = cores[0], cores[-1]
-        self.faults, self.made = [], 0
+        self.faults, self.made, self.limits = [], 0, servers.PATIENT
         self.stack = self.shop = self.scratch = self.flag = None
 
     def __enter__(self):
@@ -114,7 +114,7 @@ class Bench:
             upstreams["shop"] = {"address": f"127.0.0.1:{self.shop.port}",
                                  "protocol": "http/1.1", "max_in_flight": 512}
         self.stack.options = {"gateway": {
-            "workers": 1, "limits": servers.PATIENT, "upstreams": upstreams}}
+            "workers": 1, "limits": self.limits, "upstreams": upstreams}}
 
     def start_shop(self):
         self.shop = servers.Shop(self)

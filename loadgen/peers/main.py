@@ -153,11 +153,15 @@ def stop_on_signal(signo, _frame):
     raise SystemExit(128 + signo)
 
 
+def stop_on_signals():
+    for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signo, stop_on_signal)
+
+
 def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     options = arguments()
-    for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(signo, stop_on_signal)
+    stop_on_signals()
     try:
         if options.read:
             with open(options.read) as file:
