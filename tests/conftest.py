@@ -39,7 +39,8 @@ pytest_runtest_logreport = pytest_collectreport = tell_fault
 
 
 # Room for a sale a test; nobody there has a crowd.
-MANY_SALES = {"gateway": {"store": {"max_sales": 1000, "max_numbers": 10000, "max_accounts": 10000}}}
+MANY_SALES = {"gateway": {"origin": {"request_timeout": "20s"},  # on a busy machine
+                          "store": {"max_sales": 1000, "max_numbers": 10000, "max_accounts": 10000}}}
 
 
 def make_stack(**more):

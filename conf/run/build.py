@@ -20,8 +20,8 @@ def differs(folder, option):
     """True when the build in `folder` has another value for `-Dname=value`."""
     name, _, value = option.removeprefix("-D").partition("=")
     with open(os.path.join(folder, "meson-info", "intro-buildoptions.json")) as file:
-        have = {row["name"]: str(row["value"]).lower() for row in json.load(file)}
-    return have.get(name) != value
+        have = {row["name"]: row["value"] for row in json.load(file)}[name]
+    return value != (",".join(have) if isinstance(have, list) else str(have).lower())
 
 
 def make(folder, *options, compiler="gcc", targets=()):

@@ -5,6 +5,8 @@ import re
 import ssl
 import urllib.parse
 
+from run.process import PATIENCE
+
 
 class Answer:
     def __init__(self, status, headers, body):
@@ -22,7 +24,7 @@ class Api:
     """One base URL with its bearer token; every call is a connection of its own."""
 
     def __init__(self, url, token=None, ca=None, timeout=10):
-        self.url, self.token, self.timeout = url, token, timeout
+        self.url, self.token, self.timeout = url, token, timeout * PATIENCE
         self.context = ssl.create_default_context(cafile=ca) if ca else None
 
     def call(self, method, path, body=None, headers=None, token=True):

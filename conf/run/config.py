@@ -1,6 +1,13 @@
 """The configuration files of a stack, as nested dicts written as YAML."""
 import json
 
+from run.process import PATIENCE
+
+
+def patient(ms):
+    """The default time to reach a neighbour, longer on a busy test machine."""
+    return f"{int(ms * PATIENCE)}ms"
+
 
 def scalar(value):
     if value is None:
@@ -54,8 +61,10 @@ def gateway(stack, node):
         "accounts": {"keys": [stack.account_key]},
         "pass": {"keys": [stack.pass_key]},
         "tickets": {"keys": [stack.ticket_key]},
-        "origin": {"address": address_of(stack.origin_url), "token_file": stack.service_token},
-        "upstreams": {"shop": {"address": address_of(stack.origin_url)}},
+        "origin": {"address": address_of(stack.origin_url), "token_file": stack.service_token,
+                   "connect_timeout": patient(500)},
+        "upstreams": {"shop": {"address": address_of(stack.origin_url),
+                               "connect_timeout": patient(500)}},
         "admin": {"listen": [f"127.0.0.1:{node.admin_port}"],
                   "token_file": stack.operator_token},
     }
@@ -67,7 +76,8 @@ def origin(stack):
         "token_file": stack.service_token,
         "pass_jwks": stack.pass_jwks,
         "demo_page": True,
-        "database": {"url": stack.database_url or stack.postgres.url},
+        "database": {"url": stack.database_url or stack.postgres.url,
+                     "connect_timeout": patient(2000)},
     }
 
 

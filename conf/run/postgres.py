@@ -92,7 +92,7 @@ class Postgres:
             [binary("psql"), "-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql,
              f"host=127.0.0.1 port={self.port} user={USER} dbname={database or self.database}"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
-            env={**os.environ, "PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "2"})
+            env={**os.environ, "PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "30"})
 
     def start(self):
         if self.is_ours:

@@ -15,15 +15,21 @@ class Failed(Exception):
     """Something did not come up, or a command failed; the text is for people."""
 
 
+# Deadlines here only catch what hangs. A machine that does much else beside needs
+# longer ones, so many times.
+PATIENCE = float(os.environ.get("SLUICE_PATIENCE", "1"))
+
+
 def wait_until(question, seconds, what):
     """Asks until the answer is true and returns it; Failed at the deadline."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
         answer = question()
         if answer:
             return answer
         if time.monotonic() >= deadline:
-            raise Failed(f"waited {seconds} s in vain: {what}")
+            raise Failed(f"waited {seconds:.0f} s in vain: {what}")
         time.sleep(0.02)
 
 
@@ -67,7 +73,7 @@ def is_alive(pid, started):
     return started is not None and start_time(pid) == started
 
 
-def end(pid, started, first, grace_seconds=15):
+def end(pid, started, first, grace_seconds=15 * PATIENCE):
     """Ends a process that may be no child of ours: politely, then surely."""
     for sign, seconds in ((first, grace_seconds), (signal.SIGKILL, 5)):
         if not is_alive(pid, started):
@@ -127,7 +133,7 @@ class Process:
 
     def kill9(self):
         self.signal(signal.SIGKILL)
-        self.child.wait(10)
+        self.child.wait(10 * PATIENCE)
 
     def pause(self):
         self.signal(signal.SIGSTOP)
@@ -137,10 +143,11 @@ class Process:
 
     def wait(self, seconds):
         """The exit code."""
+        seconds *= PATIENCE
         try:
             return self.child.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise Failed(f"{self.name} has not ended after {seconds} s") from None
+            raise Failed(f"{self.name} has not ended after {seconds:.0f} s") from None
 
     def end(self, first=None):
         if self.child is not None:

@@ -21,6 +21,7 @@ import time
 import hpack
 
 import wire
+from run.process import PATIENCE
 
 PONG, PROBE = b"the end?", 2001
 
@@ -107,7 +108,7 @@ class Talk:
 
     # -- receiving
 
-    def wait(self, question, seconds=5):
+    def wait(self, question, seconds=5 * PATIENCE):
         """Reads until the answer is yes: True. False when the time is up."""
         self.flush()
         deadline = time.monotonic() + seconds
@@ -198,9 +199,9 @@ class Talk:
             self.send(request(probe, method="HEAD")(self))
             self.wait(lambda: self.stream(probe).status)
         awaited = [number for number, what in want.items() if "open" not in what]
-        self.wait(lambda: all(self.stream(number).is_over for number in awaited), 3)
+        self.wait(lambda: all(self.stream(number).is_over for number in awaited), 3 * PATIENCE)
 
-    def wait_closed(self, seconds=5):
+    def wait_closed(self, seconds=5 * PATIENCE):
         deadline = time.monotonic() + seconds
         while not self.is_closed and self.read(deadline):
             pass

@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import time
 
+from run.process import PATIENCE
+
 
 def above_nine(pair):
     moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 10) for each in pair]
@@ -46,7 +48,7 @@ class Chrome:
         if session:
             message["sessionId"] = session
         os.write(self.to_write, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PATIENCE
         while True:
             answer = self.read(deadline)
             if answer.get("id") == self.number:

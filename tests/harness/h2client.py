@@ -15,6 +15,8 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
+from run.process import PATIENCE
+
 
 class Lost(Exception):
     """The peer closed or reset the connection, or said GOAWAY."""
@@ -50,8 +52,8 @@ class H2:
         """`always`: fields of every request that does not bring its own."""
         parts = urllib.parse.urlsplit(url)
         self.authority, self.scheme = parts.netloc, parts.scheme
-        self.timeout, self.always = timeout, always or {}
-        self.sock = socket.create_connection((parts.hostname, parts.port), timeout)
+        self.timeout, self.always = timeout * PATIENCE, always or {}
+        self.sock = socket.create_connection((parts.hostname, parts.port), self.timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if parts.scheme == "https":
             context = ssl.create_default_context(cafile=ca)
@@ -133,7 +135,7 @@ class H2:
 
     def finish(self, stream, seconds=None):
         """The whole answer of a stream, or one that says it was reset."""
-        deadline = time.monotonic() + (seconds or self.timeout)
+        deadline = time.monotonic() + (seconds * PATIENCE if seconds else self.timeout)
         response = self.responses[stream]
         while not response.ended:
             self.read_some(deadline)

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode
 import jwt
 
 from h2client import H2
+from run.process import PATIENCE
 
 API = "/_sluice/v1"
 
@@ -85,7 +86,7 @@ class Shopper:
 
     def enter(self, seconds=10):
         """Joins, comes back until it is one's turn, claims: the admitted answer."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PATIENCE
         answer = self.join()
         while answer.status == 202:
             assert time.monotonic() < deadline, f"never admitted: {answer}"

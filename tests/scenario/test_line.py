@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from run.process import PATIENCE
 from shopper import API, decode_jwt
 
 PLACE = {"sale", "state", "reason", "position", "ahead", "eta_seconds", "likely",
@@ -154,7 +155,7 @@ def test_ready_is_told_to_a_poll_and_claimed_by_a_post(shop):
     first, second = shop.buyer(sale), shop.buyer(sale)
     first.join(), second.join()
     first.leave()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 10 * PATIENCE
     while (answer := second.place()).json["state"] != "ready":
         assert answer.status == 202 and time.monotonic() < deadline, answer
     assert (answer.json["position"], answer.json["ahead"]) == (0, 0)
@@ -346,7 +347,7 @@ def test_reset_starts_a_new_round_and_says_so(shop):
     version = shop.stack.admin.get(f"/v1/sales/{sale}").json["version"]
     answer = shop.operate(sale, "reset", headers={"If-Match": f'"{version}"'})
     assert answer.status == 200, answer
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 5 * PATIENCE
     while True:
         answer = second.join()
         if answer.json.get("reason") == "round_over":

@@ -52,7 +52,7 @@ int start(size_t i) {
                                       .path = SPAN("/"),
                                       .body = rig.plan.body,
                                       .deadline_ms =
-                                              rig.plan.deadline_ms ? rig.plan.deadline_ms : 5000};
+                                              rig.plan.deadline_ms ? rig.plan.deadline_ms : 60000};
         int result;
 
         rig.calls[i].events = &events;
@@ -112,7 +112,7 @@ void play(void (*script)(struct fake_conn *), struct client_plan plan, const cha
           int why) {
         rig.plan = plan;
         fake_peer_start(&rig.peer, script);
-        open_to(rig.peer.address, 5000);
+        open_to(rig.peer.address, 60000);
         loop_run(rig.loop);
         fake_peer_stop(&rig.peer);
         assert_string_equal(rig.outcomes, outcomes);

@@ -64,8 +64,8 @@ struct http_pool_conf conf_to(const char *address) {
                                        .header_bytes = 16384,
                                        .window_bytes = 65535,
                                        .breaker_failures = 3,
-                                       .connect_ms = 500,
-                                       .breaker_ms = 100};
+                                       .connect_ms = 30000,
+                                       .breaker_ms = 1000};
 }
 
 void make_pool(struct http_pool_conf conf) {
@@ -117,6 +117,18 @@ void await_in_flight(size_t n) {
                 pass_ms(1);
         }
         fail_msg("never %zu calls in flight", n);
+}
+
+void await_connections(size_t n) {
+        struct http_pool_stats stats;
+
+        for (int i = 0; i < 60000; i++) {
+                http_pool_stats(rig.pool, &stats);
+                if (stats.connections_open == n)
+                        return;
+                pass_ms(1);
+        }
+        fail_msg("never %zu connections", n);
 }
 
 void connect_first(void) {

@@ -44,6 +44,7 @@ void run_calls(size_t n, int64_t deadline_ms);
 void pass_ms(int64_t ms);
 /* Turns the loop until so many calls are in flight. */
 void await_in_flight(size_t n);
+void await_connections(size_t n);
 /* So that short deadlines do not count the time it takes to connect. */
 void connect_first(void);
 

@@ -15,7 +15,7 @@
 
 static void test_calls_are_answered(void **state) {
         (void)state;
-        play(answer_all, (struct client_plan){.calls = 10, .deadline_ms = 5000}, "OOOOOOOOOO", 0);
+        play(answer_all, (struct client_plan){.calls = 10, .deadline_ms = 60000}, "OOOOOOOOOO", 0);
         for (int i = 0; i < 10; i++) {
                 assert_int_equal(rig.statuses[i], 200);
                 assert_int_equal(rig.bytes[i], 5);
@@ -49,7 +49,7 @@ static void test_body_larger_than_the_window_arrives(void **state) {
 
         (void)state;
         play(answer_post,
-             (struct client_plan){.calls = 1, .deadline_ms = 5000, .body = {body, sizeof(body)}},
+             (struct client_plan){.calls = 1, .deadline_ms = 60000, .body = {body, sizeof(body)}},
              "O", 0);
         assert_int_equal(rig.statuses[0], 201);
 }
@@ -87,7 +87,7 @@ static void test_refused_connection_is_told_later(void **state) {
 
         (void)state;
         fake_dead_address(address);
-        open_to(address, 5000);
+        open_to(address, 60000);
         assert_int_equal(rig.closed, 0);
         assert_int_equal(http_client_room(rig.client), 0);
         assert_int_equal(start(0), -ENOTCONN);
@@ -146,7 +146,7 @@ static void go_away_after_5(struct fake_conn *c) {
 
 static void test_goaway_is_no_failure_of_calls_it_includes(void **state) {
         (void)state;
-        play(go_away_after_5, (struct client_plan){.calls = 4, .deadline_ms = 5000}, "OOOU", 0);
+        play(go_away_after_5, (struct client_plan){.calls = 4, .deadline_ms = 60000}, "OOOU", 0);
 }
 
 static void answer_in_threes(struct fake_conn *c) {
@@ -188,7 +188,7 @@ static void start_some(void) {
 static void test_peers_ceiling_of_streams_holds_from_the_start(void **state) {
         (void)state;
         play(answer_in_threes,
-             (struct client_plan){.deadline_ms = 5000, .ready = start_some, .done = start_more},
+             (struct client_plan){.deadline_ms = 60000, .ready = start_some, .done = start_more},
              "OOOOOOOOOOOOOOOOOOOOOOOOOOOOOO", 0);
         assert_int_equal(atomic_load(&rig.peer.most_open), 3);
 }
@@ -205,7 +205,7 @@ static void stall_first(struct fake_conn *c) {
 }
 
 static void start_patient(void) {
-        rig.plan.deadline_ms = 5000;
+        rig.plan.deadline_ms = 60000;
         assert_int_equal(start(1), 0);
         rig.plan.calls = 2;
 }
@@ -224,7 +224,7 @@ static void close_after_requests(struct fake_conn *c) {
 
 static void test_calls_under_way_when_the_peer_closes_are_lost(void **state) {
         (void)state;
-        play(close_after_requests, (struct client_plan){.calls = 2, .deadline_ms = 5000}, "LL",
+        play(close_after_requests, (struct client_plan){.calls = 2, .deadline_ms = 60000}, "LL",
              -ECONNRESET);
 }
 
@@ -240,7 +240,7 @@ static void cut_in_the_body(struct fake_conn *c) {
 
 static void test_answer_cut_by_the_end_of_the_connection_is_lost(void **state) {
         (void)state;
-        play(cut_in_the_body, (struct client_plan){.calls = 1, .deadline_ms = 5000}, "L",
+        play(cut_in_the_body, (struct client_plan){.calls = 1, .deadline_ms = 60000}, "L",
              -ECONNRESET);
         assert_int_equal(rig.bytes[0], 9);
 }
@@ -260,7 +260,7 @@ static void shorten_the_body(struct fake_conn *c) {
 
 static void test_answer_shorter_than_announced_is_malformed(void **state) {
         (void)state;
-        play(shorten_the_body, (struct client_plan){.calls = 2, .deadline_ms = 5000}, "PO", 0);
+        play(shorten_the_body, (struct client_plan){.calls = 2, .deadline_ms = 60000}, "PO", 0);
 }
 
 static void close_now(void) {
@@ -281,7 +281,7 @@ static void greet_and_wait(struct fake_conn *c) {
 static void test_calls_closed_in_the_turn_of_their_start_are_unsent(void **state) {
         (void)state;
         play(greet_and_wait,
-             (struct client_plan){.calls = 3, .deadline_ms = 5000, .ready = close_now}, "UUU", 0);
+             (struct client_plan){.calls = 3, .deadline_ms = 60000, .ready = close_now}, "UUU", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 0);
 }
 
@@ -301,13 +301,13 @@ static void cancel_in_data(struct http_call *c, struct span data) {
 
 static void test_call_may_be_cancelled_in_its_callbacks(void **state) {
         (void)state;
-        play(answer_all, (struct client_plan){.calls = 5, .deadline_ms = 5000, .head = cancel_it},
+        play(answer_all, (struct client_plan){.calls = 5, .deadline_ms = 60000, .head = cancel_it},
              "xxxxx", 0);
         teardown(state);
         setup(state);
         play(answer_all,
-             (struct client_plan){.calls = 5, .deadline_ms = 5000, .data = cancel_in_data}, "xxxxx",
-             0);
+             (struct client_plan){.calls = 5, .deadline_ms = 60000, .data = cancel_in_data},
+             "xxxxx", 0);
 }
 
 static void cancel_all_but_last(void) {
@@ -321,7 +321,7 @@ static void cancel_all_but_last(void) {
 static void test_cancelled_calls_never_put_out_are_not_seen(void **state) {
         (void)state;
         play(answer_all,
-             (struct client_plan){.calls = 5, .deadline_ms = 5000, .ready = cancel_all_but_last},
+             (struct client_plan){.calls = 5, .deadline_ms = 60000, .ready = cancel_all_but_last},
              "xxxxO", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 1);
 }
@@ -346,7 +346,7 @@ static void answer_together(struct fake_conn *c) {
 static void test_connection_may_be_closed_in_a_callback(void **state) {
         (void)state;
         play(answer_together,
-             (struct client_plan){.calls = 4, .deadline_ms = 5000, .head = close_in_head}, "OLLL",
+             (struct client_plan){.calls = 4, .deadline_ms = 60000, .head = close_in_head}, "OLLL",
              0);
         assert_int_equal(rig.statuses[2], 0);
 }
@@ -360,8 +360,8 @@ static void start_again(struct http_call *c) {
 
 static void test_call_may_be_started_again_in_its_end(void **state) {
         (void)state;
-        play(answer_all, (struct client_plan){.calls = 1, .deadline_ms = 5000, .done = start_again},
-             "O", 0);
+        play(answer_all,
+             (struct client_plan){.calls = 1, .deadline_ms = 60000, .done = start_again}, "O", 0);
         assert_int_equal(atomic_load(&rig.peer.requests), 200);
 }
 
@@ -375,8 +375,8 @@ static void drain_and_start(void) {
 static void test_drain_waits_for_open_calls(void **state) {
         (void)state;
         play(answer_all,
-             (struct client_plan){.calls = 3, .deadline_ms = 5000, .ready = drain_and_start}, "OOO",
-             0);
+             (struct client_plan){.calls = 3, .deadline_ms = 60000, .ready = drain_and_start},
+             "OOO", 0);
         teardown(state);
         setup(state);
         play(answer_all, (struct client_plan){.calls = 0, .ready = drain_and_start}, "", 0);
@@ -393,7 +393,7 @@ static void refuse_some(struct fake_conn *c) {
 
 static void test_refused_stream_is_unsent_and_another_reset_is_lost(void **state) {
         (void)state;
-        play(refuse_some, (struct client_plan){.calls = 3, .deadline_ms = 5000}, "ULO", 0);
+        play(refuse_some, (struct client_plan){.calls = 3, .deadline_ms = 60000}, "ULO", 0);
 }
 
 static void close_when_idle(struct fake_conn *c) {
@@ -405,7 +405,7 @@ static void close_when_idle(struct fake_conn *c) {
 static void test_idle_connection_the_peer_closes_is_an_orderly_end(void **state) {
         (void)state;
         play(close_when_idle,
-             (struct client_plan){.calls = 1, .deadline_ms = 5000, .keep_open = true}, "O", 0);
+             (struct client_plan){.calls = 1, .deadline_ms = 60000, .keep_open = true}, "O", 0);
         assert_int_equal(rig.statuses[0], 204);
 }
 
@@ -464,7 +464,7 @@ static void test_manual_window_bounds_what_comes(void **state) {
         (void)state;
         play(send_a_lot,
              (struct client_plan){
-                     .calls = 1, .deadline_ms = 9000, .ready = read_slowly, .data = hold_back},
+                     .calls = 1, .deadline_ms = 60000, .ready = read_slowly, .data = hold_back},
              "O", 0);
         assert_int_equal(rig.bytes[0], 64 * 16384);
         loop_timer_cancel(&slow_timer);

@@ -103,11 +103,11 @@ static void make_server(bool with_tls) {
                            .glitch_per_s = 100,
                            .reset_burst = 100,
                            .reset_per_s = 20,
-                           .handshake_ms = 5000,
-                           .header_ms = 5000,
-                           .body_ms = 10000,
-                           .stall_ms = 10000,
-                           .idle_ms = 60000},
+                           .handshake_ms = 60000,
+                           .header_ms = 60000,
+                           .body_ms = 60000,
+                           .stall_ms = 300000,
+                           .idle_ms = 300000},
         };
         struct tls_server_conf tls = {.certificate_file = rig.cert.certificate_file,
                                       .key_file = rig.cert.key_file,
@@ -131,7 +131,7 @@ static void make_pool(uint32_t in_flight) {
                                       .header_bytes = 16384,
                                       .window_bytes = WINDOW_BYTES,
                                       .breaker_failures = 3,
-                                      .connect_ms = 5000,
+                                      .connect_ms = 60000,
                                       .breaker_ms = 1000};
         struct tls_client_conf tls = {
                 .ca_file = rig.cert.certificate_file, .alpn = TLS_ALPN_H2, .resume = true};
@@ -178,7 +178,7 @@ static void start(struct http_call *c, const struct http_call_events *events, co
                                       .headers = headers,
                                       .n_headers = NET_COUNT_OF(headers),
                                       .body = body,
-                                      .deadline_ms = 60000};
+                                      .deadline_ms = 300000};
 
         c->events = events;
         assert_int_equal(http_pool_start(rig.pool, c, &r), 0);

@@ -23,7 +23,7 @@ static void test_many_calls_share_one_connection(void **state) {
         begin(answer_all);
         http_pool_stats(rig.pool, &stats);
         assert_int_equal(stats.connections_open, 0);
-        run_calls(1000, 9000);
+        run_calls(1000, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_OK], 1000);
         assert_int_equal(atomic_load(&rig.peer.n_conns), 1);
         http_pool_stats(rig.pool, &stats);
@@ -61,7 +61,7 @@ static void test_peers_ceiling_holds_and_nothing_is_reset(void **state) {
         conf = conf_to(rig.peer.address);
         conf.connections = 1;
         make_pool(conf);
-        run_calls(63, 5000);
+        run_calls(63, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_OK], 63);
         assert_int_equal(atomic_load(&rig.peer.most_open), 3);
         finish_peer();
@@ -70,7 +70,7 @@ static void test_peers_ceiling_holds_and_nothing_is_reset(void **state) {
 static void test_second_connection_is_opened_when_the_first_is_full(void **state) {
         (void)state;
         begin(answer_when_two);
-        run_calls(60, 5000);
+        run_calls(60, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_OK], 60);
         assert_int_equal(atomic_load(&rig.peer.n_conns), 2);
         finish_peer();
@@ -87,14 +87,14 @@ static void test_calls_in_flight_and_waiting_are_bounded(void **state) {
         conf.waiting = 10;
         make_pool(conf);
         for (size_t i = 0; i < 10; i++)
-                assert_int_equal(start(i, 5000), 0);
+                assert_int_equal(start(i, 60000), 0);
         await_in_flight(4);
         http_pool_stats(rig.pool, &stats);
         assert_int_equal(stats.waiting, 6);
         for (size_t i = 10; i < 14; i++)
-                assert_int_equal(start(i, 5000), 0);
-        assert_int_equal(start(14, 5000), -ENOBUFS);
-        assert_int_equal(start(14, 5000), -ENOBUFS);
+                assert_int_equal(start(i, 60000), 0);
+        assert_int_equal(start(14, 60000), -ENOBUFS);
+        assert_int_equal(start(14, 60000), -ENOBUFS);
         http_pool_stats(rig.pool, &stats);
         assert_int_equal(stats.refused_full, 2);
         for (size_t i = 0; i < 14; i++)
@@ -112,7 +112,7 @@ static void test_waiting_calls_keep_their_deadline(void **state) {
         conf.in_flight = 1;
         make_pool(conf);
         rig.wanted = 3;
-        assert_int_equal(start(0, 5000), 0);
+        assert_int_equal(start(0, 60000), 0);
         await_in_flight(1);
         for (size_t i = 1; i < 4; i++)
                 assert_int_equal(start(i, 30), 0);
@@ -121,7 +121,7 @@ static void test_waiting_calls_keep_their_deadline(void **state) {
 
         loop_run(rig.loop);
         assert_int_equal(rig.ended[HTTP_CALL_TIMEOUT], 3);
-        assert_in_range(loop_clock_ms() - from, 29, 1000);
+        assert_in_range(loop_clock_ms() - from, 29, 30000);
         assert_false(http_pool_is_away(rig.pool));
         http_call_cancel(&rig.calls[0]);
         finish_peer();
@@ -148,7 +148,7 @@ static void go_away_after_ten(struct fake_conn *c) {
 static void start_next(struct http_call *c, enum http_call_outcome outcome) {
         (void)outcome;
         if (rig.n_ended + 8 <= rig.wanted)
-                assert_int_equal(start((size_t)(c - rig.calls), 5000), 0);
+                assert_int_equal(start((size_t)(c - rig.calls), 60000), 0);
 }
 
 static void test_graceful_goaway_loses_nothing(void **state) {
@@ -159,7 +159,7 @@ static void test_graceful_goaway_loses_nothing(void **state) {
         rig.done = start_next;
         rig.wanted = 200;
         for (size_t i = 0; i < 8; i++)
-                assert_int_equal(start(i, 5000), 0);
+                assert_int_equal(start(i, 60000), 0);
         loop_run(rig.loop);
         rig.done = NULL;
         assert_int_equal(rig.ended[HTTP_CALL_OK], rig.n_ended);
@@ -189,11 +189,11 @@ static void test_refused_call_is_tried_once_more(void **state) {
         (void)state;
         begin(refuse_first);
         atomic_store(&rig.peer.most_open, 1);
-        run_calls(1, 5000);
+        run_calls(1, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_OK], 1);
         assert_int_equal(atomic_load(&rig.peer.requests), 2);
         atomic_store(&rig.peer.most_open, 4);
-        run_calls(1, 5000);
+        run_calls(1, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_UNSENT], 1);
         assert_int_equal(atomic_load(&rig.peer.requests), 4);
         finish_peer();
@@ -207,7 +207,7 @@ static void take_and_close(struct fake_conn *c) {
 static void test_call_that_may_have_been_acted_upon_is_not_sent_twice(void **state) {
         (void)state;
         begin(take_and_close);
-        run_calls(1, 5000);
+        run_calls(1, 60000);
         assert_int_equal(rig.ended[HTTP_CALL_LOST], 1);
         pass_ms(50);
         assert_int_equal(atomic_load(&rig.peer.requests), 1);
@@ -224,9 +224,9 @@ static void test_connection_closed_while_idle_is_opened_anew(void **state) {
         (void)state;
         begin(close_when_idle);
         for (int i = 0; i < 5; i++) {
-                run_calls(1, 5000);
+                run_calls(1, 60000);
                 assert_int_equal(rig.ended[HTTP_CALL_OK], 1);
-                pass_ms(20);
+                await_connections(0);
         }
         assert_int_equal(atomic_load(&rig.peer.n_conns), 5);
         finish_peer();
@@ -236,7 +236,7 @@ static void test_cancelled_calls_never_end(void **state) {
         (void)state;
         begin(answer_all);
         for (size_t i = 0; i < 10; i++)
-                assert_int_equal(start(i, 5000), 0);
+                assert_int_equal(start(i, 60000), 0);
         for (size_t i = 0; i < 9; i++) {
                 http_call_cancel(&rig.calls[i]);
                 http_call_cancel(&rig.calls[i]);
@@ -281,7 +281,7 @@ static void test_pool_freed_with_calls_ends_them(void **state) {
         (void)state;
         begin(say_nothing);
         for (size_t i = 0; i < 70; i++)
-                assert_int_equal(start(i, 5000), 0);
+                assert_int_equal(start(i, 60000), 0);
         await_in_flight(64);
         rig.wanted = SIZE_MAX;
         http_pool_free(&rig.pool);
