@@ -15,6 +15,7 @@
 #define LINGER_MS 1000
 #define TRIM_MS 1000
 #define TRIM_ON_MS 10
+#define REST_MS 5000
 #define LATE_MS 1000
 #define CROWD 256
 
@@ -196,6 +197,9 @@ static void memory_trim(struct http_hub *h) {
                 loop_timer_start(&h->trim_on, TRIM_ON_MS);
         if (h->n_conns > h->most_conns)
                 h->most_conns = h->n_conns;
+        /* Who was sent away comes back soon, and the others would wait for it. */
+        if (h->n_conns > 0 && http_load_was_busy(&h->load, loop_now_ms(h->loop), REST_MS))
+                return;
         if (h->most_conns - h->n_conns >= CROWD && h->n_conns <= h->most_conns / 2) {
                 h->most_conns = h->n_conns;
                 (void)malloc_trim(0);

@@ -41,7 +41,7 @@ static void look(struct http_load *l) {
         if (l->age_ms <= l->allowed_ms)
                 return;
         int64_t worked_ms = loop_worked_ms();
-        if (l->busy_at_ms == 0 || l->turn_ms - l->busy_at_ms > FORGET_MS) {
+        if (!http_load_was_busy(l, l->turn_ms, FORGET_MS)) {
                 l->busy_since_ms = l->turn_ms;
                 l->worked_before_ms = worked_ms;
         }
@@ -62,8 +62,12 @@ enum http_load_level http_load_add(struct http_load *l, const struct loop *loop)
         return l->level;
 }
 
+bool http_load_was_busy(const struct http_load *l, int64_t now_ms, int64_t within_ms) {
+        return l->busy_at_ms != 0 && now_ms - l->busy_at_ms < within_ms;
+}
+
 bool http_load_is_busy(const struct http_load *l, int64_t now_ms) {
-        return l->busy_at_ms != 0 && now_ms - l->busy_at_ms < QUIET_MS;
+        return http_load_was_busy(l, now_ms, QUIET_MS);
 }
 
 bool http_load_is_shut(const struct http_load *l, int64_t now_ms) {

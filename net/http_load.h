@@ -48,6 +48,7 @@ struct http_load {
 
 /* Counts a request of the present turn and says what is to become of it. */
 enum http_load_level http_load_add(struct http_load *l, const struct loop *loop);
+bool http_load_was_busy(const struct http_load *l, int64_t now_ms, int64_t within_ms);
 /* True when it was busy within a quarter of a second. */
 bool http_load_is_busy(const struct http_load *l, int64_t now_ms);
 /* True when it has been so for longer than that quarter of a second. */
