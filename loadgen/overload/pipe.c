@@ -105,8 +105,16 @@ static void end(struct pipe *p, enum pipe_end how) {
         p->shared->on_end(p, how);
 }
 
+bool pipe_leave(struct pipe *p) {
+        bool is_done = p->state == PIPE_LEAVING && p->in_flight == 0;
+        if (is_done)
+                end(p, PIPE_LEFT);
+        return is_done;
+}
+
 static void fail(struct pipe *p) {
-        end(p, p->is_heard ? PIPE_LOST : PIPE_REFUSED);
+        if (!pipe_leave(p))
+                end(p, p->is_heard ? PIPE_LOST : PIPE_REFUSED);
 }
 
 void pipe_flush(struct pipe *p) {
@@ -229,9 +237,7 @@ static void read_all(struct pipe *p) {
                 window_put(p, p->unacknowledged);
                 p->unacknowledged = 0;
         }
-        if (p->state == PIPE_LEAVING && p->in_flight == 0) {
-                end(p, PIPE_LEFT);
-        } else if (r != TLS_WANT_READ && r != TLS_WANT_WRITE) {
+        if (r != TLS_WANT_READ && r != TLS_WANT_WRITE) {
                 fail(p);
         } else {
                 p->shared->on_read(p);

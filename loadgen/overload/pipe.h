@@ -76,6 +76,8 @@ NET_MUST int pipe_open(struct pipe *p, struct pipe_shared *s);
 /* False: no room now. Sent by pipe_flush(). */
 bool pipe_ask(struct pipe *p, int64_t due_us);
 void pipe_flush(struct pipe *p);
+/* Closes it if it is leaving and has all answers. */
+bool pipe_leave(struct pipe *p);
 /* Without a word to its owner. */
 void pipe_close(struct pipe *p);
 

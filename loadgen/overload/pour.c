@@ -9,8 +9,9 @@
  * a server that makes others wait pays for it, and so does this program when it
  * is late itself (`lag_ms`). What is due on a connection that is not open is
  * `unsent`. A connection that was refused or sent away is tried again after
- * 0.5 to 1.5 s, with a ticket if it ever was open. NEWCOMERS a second come with a handshake, one
- * request, and go; their time runs from the first SYN.
+ * 1 to 2 s, as Retry-After says, with a ticket if it ever was open. NEWCOMERS a
+ * second come with a handshake, one request, and go; their time runs from the
+ * first SYN.
  *
  * Standard output: one line {"begin": i} when phase i begins, and one more at
  * the end, then one with {"phases": […]}: times in ms. Exit 0 when done,
@@ -26,7 +27,8 @@
 #include "loadgen/overload/tally.h"
 
 #define TICK_MS 2
-#define TICKS_AROUND 10
+#define AROUND 40u /* connections that are looked after in a tick */
+#define TICKS_STRANGERS 5
 #define BURST 10u /* requests that a connection asks at once */
 #define SECOND_US 1000000
 #define PATIENCE_US SECOND_US /* for a free stream */
@@ -59,7 +61,7 @@ static struct {
         struct phase phases[PHASES];
         struct tally tallies[PHASES];
         uint32_t now; /* the phase */
-        uint32_t ticks;
+        uint32_t ticks, next_around;
         bool is_begun;
         int64_t ticked_us, opening_us;
         struct loop_timer tick;
@@ -93,7 +95,7 @@ static struct tally_doors *doors_of(const struct shopper *s) {
 
 static int64_t backoff_us(void) {
         all.seed = all.seed * 1664525u + 1013904223u;
-        return SECOND_US / 2 + (int64_t)(all.seed >> 8) % SECOND_US;
+        return SECOND_US + (int64_t)(all.seed >> 8) % SECOND_US;
 }
 
 /* ---- the schedule ---- */
@@ -134,10 +136,12 @@ static void on_answer(struct pipe *p, int status, int64_t due_us) {
                 lg_histogram_add(&t->shed_us, (uint64_t)took_us);
         t->shed += status == 503;
         t->reset += status == 0;
-        if (is_good && (took_us <= TALLY_LATE_US || is_stranger(shopper_of(p))))
-                tally_good(tally_now(), now_us);
+        if (!is_good)
+                tally_refused(tally_now(), now_us);
+        else if (took_us > TALLY_LATE_US && !is_stranger(shopper_of(p)))
+                tally_late(tally_now(), now_us);
         else
-                tally_bad(tally_now(), now_us);
+                tally_good(tally_now(), now_us);
 }
 
 static void fill(struct pipe *p) {
@@ -174,7 +178,7 @@ static void on_end(struct pipe *p, enum pipe_end how) {
         d->left += how == PIPE_LEFT;
         d->lost += how == PIPE_LOST;
         if (how != PIPE_LEFT)
-                tally_bad(tally_now(), now_us);
+                tally_refused(tally_now(), now_us);
         if (!is_stranger(s))
                 s->due_us = now_us + backoff_us();
 }
@@ -214,7 +218,7 @@ static void strangers_tick(int64_t now_us) {
                 struct shopper *s = &all.strangers[i];
                 if (s->pipe.state != PIPE_CLOSED && now_us - s->due_us > STRANGER_PATIENCE_US) {
                         t->strangers.waiting++;
-                        tally_bad(t, now_us);
+                        tally_refused(t, now_us);
                         pipe_close(&s->pipe);
                 } else if (s->pipe.state == PIPE_CLOSED && all.n_newcomers < due) {
                         all.n_newcomers++;
@@ -263,15 +267,17 @@ static void all_open(int64_t now_us) {
         }
 }
 
-/* All of them, which takes a while. */
+/* Some of them: closing and opening takes a while, and must not make this late. */
 static void go_around(int64_t now_us) {
-        for (uint32_t i = 0; i < all.n_residents; i++) {
-                struct shopper *s = &all.residents[i];
+        for (uint32_t i = 0; i < all.n_residents && i < AROUND; i++) {
+                struct shopper *s = &all.residents[all.next_around++ % all.n_residents];
+                (void)pipe_leave(&s->pipe);
                 reopen(s, now_us);
                 ask_due(s, now_us);
                 pipe_flush(&s->pipe);
         }
-        strangers_tick(now_us);
+        if (all.ticks++ % TICKS_STRANGERS == 0)
+                strangers_tick(now_us);
 }
 
 static void phases_tick(int64_t now_us) {
@@ -281,8 +287,7 @@ static void phases_tick(int64_t now_us) {
         all.ticked_us = now_us;
         if (ph->rate > 0)
                 bursts_ask(now_us, now_us < end_us ? now_us : end_us);
-        if (all.ticks++ % TICKS_AROUND == 0)
-                go_around(now_us);
+        go_around(now_us);
         if (now_us >= end_us) {
                 phase_end();
                 phase_begin(all.now + 1, end_us);

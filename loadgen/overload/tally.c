@@ -12,9 +12,16 @@ void tally_good(struct tally *t, int64_t now_us) {
         slice_at(t, now_us)->good++;
 }
 
-void tally_bad(struct tally *t, int64_t now_us) {
-        slice_at(t, now_us)->bad++;
-        t->last_bad_us = now_us - t->base_us;
+void tally_late(struct tally *t, int64_t now_us) {
+        slice_at(t, now_us)->late++;
+        if (t->base_us > 0) /* it has begun */
+                t->last_bad_us = now_us - t->base_us;
+}
+
+void tally_refused(struct tally *t, int64_t now_us) {
+        slice_at(t, now_us)->refused++;
+        if (t->base_us > 0) /* it has begun */
+                t->last_bad_us = now_us - t->base_us;
 }
 
 static void times_print(const char *name, const struct lg_histogram *h) {
@@ -46,7 +53,7 @@ void tally_print(const struct tally *t, double rate, int64_t seconds) {
         doors_print("newcomers", &t->strangers);
         printf(",\"slices\":[");
         for (int64_t i = 0; i < slices && i < TALLY_SLICES; i++)
-                printf("%s[%" PRIu32 ",%" PRIu32 "]", i ? "," : "", t->slice[i].good,
-                       t->slice[i].bad);
+                printf("%s[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", i ? "," : "", t->slice[i].good,
+                       t->slice[i].late, t->slice[i].refused);
         printf("]}");
 }

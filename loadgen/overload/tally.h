@@ -16,7 +16,7 @@
 #define TALLY_LATE_US 100000
 
 struct tally_slice {
-        uint32_t good, bad;
+        uint32_t good, late, refused;
 };
 
 /* Of connections, or of newcomers. */
@@ -43,7 +43,8 @@ struct tally {
 };
 
 void tally_good(struct tally *t, int64_t now_us);
-void tally_bad(struct tally *t, int64_t now_us);
+void tally_late(struct tally *t, int64_t now_us);
+void tally_refused(struct tally *t, int64_t now_us);
 /* One JSON object. */
 void tally_print(const struct tally *t, double rate, int64_t seconds);
 
