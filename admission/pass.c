@@ -247,12 +247,11 @@ static void take_stock(struct adm_hall *l, const struct adm_hold_end *e, int64_t
                 guess_less(l, guessed);
 }
 
-/* Ends the flight of an answered hold; how many units landed. */
-static uint32_t land(struct adm_hall *l, uint32_t at, uint32_t qty) {
+/* Ends the flight of an answered hold. */
+static void land(struct adm_hall *l, uint32_t at, uint32_t qty) {
         const struct adm_turn *t = &l->turns.all[at];
-        uint32_t landed = qty < t->in_flight ? qty : t->in_flight;
-        adm_turn_fly(&l->turns, at, t->in_flight - landed, t->in_flight_end_ms, t->is_counted);
-        return landed;
+        uint32_t left = qty < t->in_flight ? t->in_flight - qty : 0;
+        adm_turn_fly(&l->turns, at, left, t->in_flight_end_ms, t->is_counted);
 }
 
 int adm_pass_hold_end(struct adm_hall *l, const struct adm_shown *p, const struct adm_hold_end *e,
@@ -261,8 +260,9 @@ int adm_pass_hold_end(struct adm_hall *l, const struct adm_shown *p, const struc
         int rc = locate(l, p, now_ms, &at);
         bool was_counted = rc == 0 && l->turns.all[at].is_counted;
         int64_t expected = l->h->facts.stock.available + adm_hall_ahead(l);
-        uint32_t landed = rc == 0 ? land(l, at, e->qty) : 0;
-        uint32_t taken = e->held ? landed : 0;
+        uint32_t taken = e->held ? e->qty : 0;
+        if (rc == 0)
+                land(l, at, e->qty);
         if (e->has_stock && l->h->facts.has_item)
                 take_stock(l, e, expected - taken, was_counted ? 0 : taken);
         if (rc != 0)
