@@ -82,6 +82,7 @@ struct conf_limits {
         size_t header_bytes;
         size_t body_bytes;   /* of requests to our own API */
         size_t queued_bytes; /* output waiting in one connection */
+        size_t memory_bytes; /* of the process; 0: what the system allows */
         uint32_t idle_ms;
         uint32_t handshake_timeout_ms;
         uint32_t header_timeout_ms;

@@ -187,6 +187,7 @@ static const struct conf_part parts[] = {
         {conf_reset_rows, CONF_RESET_ROWS, offsetof(struct conf_gateway, limits)},
         {conf_crowd_rows, CONF_CROWD_ROWS, offsetof(struct conf_gateway, limits)},
         {last_rows, NET_COUNT_OF(last_rows), 0},
+        {conf_watchdog_rows, CONF_WATCHDOG_ROWS, offsetof(struct conf_gateway, watchdog)},
         {conf_log_rows, CONF_LOG_ROWS, offsetof(struct conf_gateway, log)},
 };
 static const struct conf_table table = {"sluice", parts, NET_COUNT_OF(parts)};
@@ -235,6 +236,7 @@ static void finish(struct conf_reader *r, void *conf) {
                 conf_reader_fault(r, "snapshot.away_after",
                                   "expected at least twice snapshot.wait");
         finish_upstreams(r, g);
+        conf_watchdog_finish(r, &g->watchdog);
         if (g->workers == 0)
                 g->workers = conf_cores();
 }

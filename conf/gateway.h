@@ -10,6 +10,7 @@
 #define CONF_GATEWAY_H
 
 #include "conf/conf.h"
+#include "net/watchdog.h"
 
 enum conf_store_kind { CONF_STORE_MEMORY };
 enum conf_protocol { CONF_PROTOCOL_H2C, CONF_PROTOCOL_H2, CONF_PROTOCOL_HTTP11 };
@@ -111,6 +112,7 @@ struct conf_gateway {
                 const char *key;
         } admin;
 
+        struct watchdog_conf watchdog;
         struct conf_log log;
 };
 

@@ -1,5 +1,8 @@
 #include "conf/options.h"
 
+#include "conf/read.h"
+#include "net/watchdog.h"
+
 #define ROW(field, kind, given, from, to, says)                                                    \
         {                                                                                          \
                 .name = "limits." #field, .type = (kind), .preset = (given), .low = (from),        \
@@ -31,6 +34,16 @@ const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS] = {
             "Size of a request body to sluice's own interface."),
         ROW(queued_bytes, CONF_SIZE, "64KiB", 16384, 16 << 20,
             "Output that may wait in one connection before its requests wait."),
+        {.name = "limits.memory",
+         .preset = "auto",
+         .type = CONF_SIZE,
+         .flags = CONF_AUTO,
+         .low = 32 << 20,
+         .high = 1ull << 44,
+         .offset = offsetof(struct conf_limits, memory_bytes),
+         .sentence = "Memory of the process. At 85 % of it nobody is accepted, at 92 % idle "
+                     "connections are sent away, at 95 % the dearest are cut. auto: the least of "
+                     "its cgroup's limit, its address space and the machine's memory."},
         TIMED(idle, "150s", 1000, 3600000, "A connection without requests is closed after this."),
         TIMED(handshake_timeout, "5s", 100, 60000, "From accepting to the end of the handshake."),
         TIMED(header_timeout, "5s", 100, 60000, "For the header fields of one request."),
@@ -70,6 +83,25 @@ const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS] = {
               "this, its further requests are answered 503; while it goes on, their connections "
               "are sent away and new ones closed. 0: never."),
 };
+
+#define WATCHED(word, given, to, says)                                                             \
+        {                                                                                          \
+                .name = "watchdog." #word, .type = CONF_DURATION, .preset = (given), .high = (to), \
+                .offset = offsetof(struct watchdog_conf, word##_ms), .sentence = (says)            \
+        }
+
+const struct conf_option conf_watchdog_rows[CONF_WATCHDOG_ROWS] = {
+        WATCHED(report, "1s", 60000,
+                "A turn of a loop that has taken so much processor time, and has not ended, is "
+                "logged with where it is. 0: never."),
+        WATCHED(abort, "5s", 600000,
+                "After so much the process ends, to be started anew. 0: never."),
+};
+
+void conf_watchdog_finish(struct conf_reader *reader, const struct watchdog_conf *conf) {
+        if (conf->abort_ms > 0 && conf->abort_ms <= conf->report_ms)
+                conf_reader_fault(reader, "watchdog.abort", "expected more than watchdog.report");
+}
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 

@@ -37,6 +37,7 @@ enum {
         CONF_REQUIRED = 1,   /* no default; for lists: at least one */
         CONF_RELOADABLE = 2, /* SIGHUP is enough */
         CONF_MASKED = 4,     /* a password inside is not printed */
+        CONF_AUTO = 8,       /* a size: the word `auto` is taken too, as 0 */
 };
 
 /* A named list of structs, laid out like the anonymous ones in configs. */
@@ -80,16 +81,24 @@ struct conf_table {
 /* The n-th row of the table and where its part begins; NULL after the last. */
 const struct conf_option *conf_table_row(const struct conf_table *table, size_t n, size_t *offset);
 
-/* Shared parts: struct conf_limits and struct conf_log. The limits of resets
+/* Shared parts: struct conf_limits, watchdog_conf, conf_log. The limits of resets
  * are a part of their own: they differ by who calls, shoppers or gateways. */
-#define CONF_LIMIT_ROWS 17
+#define CONF_LIMIT_ROWS 18
 #define CONF_RESET_ROWS 2
 #define CONF_CROWD_ROWS 5 /* limits for those whom shoppers call themselves */
+#define CONF_WATCHDOG_ROWS 2
 #define CONF_LOG_ROWS 2
 extern const struct conf_option conf_limit_rows[CONF_LIMIT_ROWS];
 extern const struct conf_option conf_crowd_rows[CONF_CROWD_ROWS];
 extern const struct conf_option conf_reset_rows[CONF_RESET_ROWS];
 extern const struct conf_option conf_inner_reset_rows[CONF_RESET_ROWS];
+extern const struct conf_option conf_watchdog_rows[CONF_WATCHDOG_ROWS];
 extern const struct conf_option conf_log_rows[CONF_LOG_ROWS];
+
+struct conf_reader;
+struct watchdog_conf;
+
+/* What one row of the watchdog's alone cannot say; a part of conf_finish. */
+void conf_watchdog_finish(struct conf_reader *reader, const struct watchdog_conf *conf);
 
 #endif

@@ -63,6 +63,7 @@ static const struct conf_part parts[] = {
         {first_rows, NET_COUNT_OF(first_rows), 0},
         {conf_limit_rows, CONF_LIMIT_ROWS, offsetof(struct conf_origin, limits)},
         {conf_inner_reset_rows, CONF_RESET_ROWS, offsetof(struct conf_origin, limits)},
+        {conf_watchdog_rows, CONF_WATCHDOG_ROWS, offsetof(struct conf_origin, watchdog)},
         {conf_log_rows, CONF_LOG_ROWS, offsetof(struct conf_origin, log)},
 };
 static const struct conf_table table = {"sluice-origin", parts, NET_COUNT_OF(parts)};
@@ -78,6 +79,7 @@ static void finish(struct conf_reader *r, void *conf) {
         if (o->database.lock_timeout_ms > o->database.statement_timeout_ms)
                 conf_reader_fault(r, "database.lock_timeout",
                                   "expected at most database.statement_timeout");
+        conf_watchdog_finish(r, &o->watchdog);
 }
 
 int conf_load_origin(const char *path, struct conf_origin **conf, struct conf_faults *faults) {

@@ -10,6 +10,7 @@
 #define CONF_ORIGIN_H
 
 #include "conf/conf.h"
+#include "net/watchdog.h"
 
 struct conf_origin {
         struct conf_addresses listen; /* >= 1 */
@@ -42,6 +43,7 @@ struct conf_origin {
         } snapshot;
 
         struct conf_limits limits;
+        struct watchdog_conf watchdog;
         struct conf_log log;
 };
 

@@ -46,6 +46,8 @@ void conf_value_range(FILE *to, const struct conf_option *o) {
                 (void)fprintf(to, "%llu..%llu", (unsigned long long)o->low,
                               (unsigned long long)o->high);
         } else if (units) {
+                if (o->flags & CONF_AUTO)
+                        (void)fprintf(to, "auto, ");
                 print_united(to, units, o->low);
                 (void)fprintf(to, "..");
                 print_united(to, units, o->high);
@@ -119,6 +121,15 @@ static const char *parse_measure(const struct conf_option *o, const char *text, 
                 *(size_t *)out = value;
         else
                 *(uint32_t *)out = (uint32_t)value;
+        return NULL;
+}
+
+static bool is_auto(const struct conf_option *o, const char *text) {
+        return (o->flags & CONF_AUTO) && strcmp(text, "auto") == 0;
+}
+
+static const char *parse_auto(void *out) {
+        *(size_t *)out = 0;
         return NULL;
 }
 
@@ -232,7 +243,7 @@ const char *conf_value_parse(const struct conf_place *place, const struct conf_o
                 return parse_count(o, text, out);
         case CONF_DURATION:
         case CONF_SIZE:
-                return parse_measure(o, text, out);
+                return is_auto(o, text) ? parse_auto(out) : parse_measure(o, text, out);
         case CONF_CHOICE:
                 return parse_choice(o, text, out);
         case CONF_TEXT:
@@ -334,7 +345,10 @@ void conf_value_print(FILE *to, const struct conf_option *o, const void *at) {
                 print_united(to, duration_units, *(const uint32_t *)at);
                 break;
         case CONF_SIZE:
-                print_united(to, size_units, *(const size_t *)at);
+                if ((o->flags & CONF_AUTO) && *(const size_t *)at == 0)
+                        (void)fprintf(to, "auto");
+                else
+                        print_united(to, size_units, *(const size_t *)at);
                 break;
         case CONF_CHOICE:
                 memcpy(&choice, at, sizeof(choice));

@@ -152,6 +152,12 @@ static void on_worker_ended(struct loop_wake *w) {
         loop_stop(c->loop);
 }
 
+static void on_strain(struct memory_watch *w) {
+        struct gw_control *c = NET_CONTAINER_OF(w, struct gw_control, memory);
+        for (size_t i = 0; i < c->n_workers; i++)
+                gw_worker_relieve(c->workers[i]);
+}
+
 /* ---- start ---- */
 
 static void judge_store(struct gw_control *c) {
@@ -207,6 +213,7 @@ static int open_state(struct gw_control *c, char *why, size_t why_cap) {
 static int open_shared(struct gw_control *c) {
         const struct conf_gateway *conf = c->settings->conf;
         random_bytes(&c->shared.hash_seed, sizeof c->shared.hash_seed);
+        c->shared.memory = &c->memory.told;
         c->shared.away_after_ms = conf->snapshot.away_after_ms;
         gw_sale_clock_init(&c->shared, clock_wall_ms(), loop_clock_ms());
         size_t slots = (size_t)conf->store.max_sales * 4 + 1;
@@ -291,7 +298,12 @@ static int open_all(struct gw_control *c, char *why, size_t why_cap) {
                 r = gw_keeper_new(c, &c->keeper);
         if (r == 0)
                 r = gw_pull_new(c, &c->pull);
-        return r == 0 ? start_workers(c) : r;
+        if (r == 0)
+                r = start_workers(c);
+        if (r == 0)
+                memory_watch_start(&c->memory, c->loop, c->settings->conf->limits.memory_bytes,
+                                   on_strain);
+        return r;
 }
 
 int gw_control_new(const char *conf_file, struct gw_settings *settings, struct gw_control **out,
@@ -329,7 +341,9 @@ void gw_control_run(struct gw_control *c) {
                   LOG_U("port", gw_worker_port(c->workers[0], 0)),
                   LOG_U("admin_port", gw_admin_port(c->admin, 0)),
                   LOG_S("version", SLUICE_VERSION));
+        watchdog_start(&c->watchdog, c->loop, "control", &c->settings->conf->watchdog);
         loop_run(c->loop);
+        watchdog_stop(&c->watchdog);
         log_event(LOG_INFO, "control", "ended");
 }
 
@@ -339,6 +353,7 @@ void gw_control_free(struct gw_control **cp) {
         for (size_t i = 0; i < c->n_workers; i++)
                 gw_worker_free(&c->workers[i]);
         free(c->workers);
+        memory_watch_stop(&c->memory);
         gw_pull_free(&c->pull);
         gw_keeper_free(&c->keeper);
         gw_disk_free(&c->disk);

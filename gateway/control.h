@@ -19,6 +19,7 @@
 #include "gateway/worker.h"
 #include "net/http_pool.h"
 #include "net/loop.h"
+#include "net/memory_watch.h"
 
 struct gw_admin;
 struct gw_pull;
@@ -43,6 +44,8 @@ struct gw_control {
         struct gw_disk *disk;        /* writes the last snapshot */
         struct gw_slots *slots;      /* what is remembered of each sale */
         struct gw_admin *admin;
+        struct memory_watch memory;
+        struct watchdog watchdog;
         struct loop_signal on_term, on_int, on_hup;
         struct loop_wake on_worker_ended;
         struct loop_timer drain_end; /* what is open then is cut off */

@@ -150,11 +150,15 @@ static void shed(const struct http_server_stats *sum, struct metrics_out *o) {
                        &(struct metrics_label){"by", SPAN("network")}, 1, sum->refused_network);
         metrics_sample(o, "sluice_connections_shed_total",
                        &(struct metrics_label){"by", SPAN("overload")}, 1, sum->refused_overload);
+        metrics_sample(o, "sluice_connections_shed_total",
+                       &(struct metrics_label){"by", SPAN("memory")}, 1, sum->refused_memory);
         one(o, "sluice_requests_shed_total", METRICS_COUNTER,
             "Requests answered 503 because a worker could not keep up.", sum->requests_shed);
         one(o, "sluice_connections_sent_away_total", METRICS_COUNTER,
             "Connections asked to leave because a worker could not keep up.",
             sum->connections_sent_away);
+        one(o, "sluice_idle_sent_away_total", METRICS_COUNTER,
+            "Idle connections asked to leave because memory was short.", sum->sent_away_memory);
         one(o, "sluice_networks_closed_total", METRICS_COUNTER,
             "Times a network was closed to for its failed handshakes.", sum->networks_closed);
         one(o, "sluice_connections_abandoned_total", METRICS_COUNTER,
@@ -192,10 +196,9 @@ static void sockets(const struct gw_control *c, struct metrics_out *o) {
                 const char *reason;
                 uint64_t n;
         } cuts[] = {
-                {"glitches", sum.closed_glitches},
-                {"resets", sum.closed_resets},
-                {"timeout", sum.closed_timeouts},
-                {"protocol", sum.closed_protocol},
+                {"glitches", sum.closed_glitches}, {"resets", sum.closed_resets},
+                {"timeout", sum.closed_timeouts},  {"protocol", sum.closed_protocol},
+                {"memory", sum.closed_memory},
         };
         for (size_t i = 0; i < NET_COUNT_OF(cuts); i++)
                 metrics_sample(o, "sluice_connections_cut_total",
@@ -270,6 +273,12 @@ void gw_metrics_render(const struct gw_control *c, struct metrics_out *o) {
         sockets(c, o);
         workers(c, o);
         cancelled(c, o);
+        memory_watch_render(&c->memory, o);
+        uint64_t late = metrics_read(&c->watchdog.late);
+        for (size_t i = 0; i < c->n_workers; i++)
+                late += metrics_read(&c->workers[i]->watchdog.late);
+        one(o, "sluice_late_turns_total", METRICS_COUNTER,
+            "Turns of a loop that took longer than watchdog.report.", late);
         int64_t at_ms = atomic_load_explicit(&c->shared.snapshot_at_ms, memory_order_relaxed);
         metrics_family(o, "sluice_snapshot_age_seconds", METRICS_GAUGE,
                        "Since the origin was last heard; -1 never.");

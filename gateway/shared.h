@@ -17,14 +17,16 @@
 struct adm_store;
 struct adm_limiter;
 struct gw_names;
+struct memory_told;
 
 struct gw_shared {
         struct adm_store *store;
         struct adm_limiter *limiter;
         struct gw_names *names;
-        uint64_t hash_seed;             /* of limiter keys */
-        _Atomic int64_t offset_ms;      /* sale time minus monotonic time */
-        _Atomic int64_t snapshot_at_ms; /* monotonic; GW_NEVER_MS before the first */
+        const struct memory_told *memory; /* how short it is */
+        uint64_t hash_seed;               /* of limiter keys */
+        _Atomic int64_t offset_ms;        /* sale time minus monotonic time */
+        _Atomic int64_t snapshot_at_ms;   /* monotonic; GW_NEVER_MS before the first */
         int64_t away_after_ms;
 };
 

@@ -135,6 +135,8 @@ static int open_server(struct gw_worker *w, bool is_first) {
         struct http_server_conf server = {
                 .tls = w->snap->settings->tls,
                 .limits = conf_server_limits(&w->conf->limits, w->conf->workers),
+                .memory = w->shared->memory,
+                .memory_shares = w->conf->workers,
                 .on_request = gw_walk_on_request,
                 .owner = w,
         };
@@ -193,6 +195,7 @@ static void on_drained(void *owner) {
 static void on_wake(struct loop_wake *wake) {
         struct gw_worker *w = NET_CONTAINER_OF(wake, struct gw_worker, wake);
         take_snapshot(w);
+        http_server_relieve(w->server);
         if (atomic_load_explicit(&w->halt, memory_order_acquire)) {
                 loop_stop(w->loop);
                 return;
@@ -210,6 +213,10 @@ void gw_worker_publish(struct gw_worker *w, struct gw_snapshot *s) {
         loop_wake_send(&w->wake);
 }
 
+void gw_worker_relieve(struct gw_worker *w) {
+        loop_wake_send(&w->wake);
+}
+
 void gw_worker_drain(struct gw_worker *w) {
         atomic_store_explicit(&w->drain, true, memory_order_release);
         loop_wake_send(&w->wake);
@@ -219,7 +226,9 @@ void gw_worker_drain(struct gw_worker *w) {
 
 static void *run(void *arg) {
         struct gw_worker *w = arg;
+        watchdog_start(&w->watchdog, w->loop, "worker", &w->conf->watchdog);
         loop_run(w->loop);
+        watchdog_stop(&w->watchdog);
         atomic_store_explicit(&w->ended, true, memory_order_release);
         loop_wake_send(w->on_ended);
         return NULL;

@@ -22,6 +22,7 @@
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "net/random.h"
+#include "net/watchdog.h"
 
 /* Where a worker forwards to. */
 struct gw_upstream {
@@ -55,6 +56,7 @@ struct gw_worker {
         struct loop_wake wake;
         struct loop_wake *on_ended; /* the control thread's; sent when drained */
         pthread_t thread;
+        struct watchdog watchdog;
         bool is_running;
         bool is_draining;
         int64_t latest_ms; /* sale time as last used; it does not go back */
@@ -73,6 +75,8 @@ NET_MUST int gw_worker_start(struct gw_worker *w, struct loop_wake *on_ended);
 void gw_worker_publish(struct gw_worker *w, struct gw_snapshot *s);
 /* Any thread. GOAWAY, finish what is open, then the thread ends. */
 void gw_worker_drain(struct gw_worker *w);
+/* Any thread. Memory is short: the worker does what that asks for. */
+void gw_worker_relieve(struct gw_worker *w);
 /* Control thread. Ends the loop now if it has not drained, joins, frees. */
 void gw_worker_free(struct gw_worker **w);
 

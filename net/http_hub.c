@@ -8,6 +8,7 @@
 #include "net/h2_hpack.h"
 #include "net/h2_repeat.h"
 #include "net/http_conn.h"
+#include "net/http_memory.h"
 #include "net/problem.h"
 
 #define SWEEP_MAX_MS 250
@@ -243,6 +244,7 @@ static void on_sweep(struct loop_timer *t) {
         int64_t now = loop_now_ms(h->loop);
         if (!was_away(h, now))
                 limits_check(h, now);
+        http_memory_act(h);
         if (now - h->trimmed_at_ms >= TRIM_MS) {
                 h->trimmed_at_ms = now;
                 memory_trim(h);

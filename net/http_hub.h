@@ -27,12 +27,13 @@ enum http_conn_state {
 
 struct http_counters {
         struct metrics_counter connections_open, connections_total, connections_refused;
-        struct metrics_counter refused_network, refused_overload;
+        struct metrics_counter refused_network, refused_overload, refused_memory;
         struct metrics_counter requests_shed, connections_sent_away;
         struct metrics_counter handshakes_full, handshakes_resumed, handshakes_failed;
         struct metrics_counter networks_closed, networks_unknown, abandoned;
         struct metrics_counter exchanges_open, requests_total;
         struct metrics_counter closed_glitches, closed_resets, closed_timeouts, closed_protocol;
+        struct metrics_counter closed_memory, sent_away_memory;
         struct metrics_counter header_limit_hits, queue_limit_hits, accept_errors;
         struct metrics_counter repeats_evicted;
 };
@@ -82,6 +83,7 @@ struct http_hub {
         struct http_load load;
         int64_t behind_at_ms; /* a listener could not take all who waited; 0: never */
         struct http_page *refusals[HTTP_REFUSAL_COUNT];
+        uint32_t memory_round; /* the last measurement that was acted on */
         bool draining;
         bool is_lenient;                      /* the last sweep judged nobody */
         void (*on_room)(struct http_hub *h);  /* fewer handshakes or connections */

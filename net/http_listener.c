@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/http_conn.h"
+#include "net/http_memory.h"
 #include "net/log.h"
 
 #define BACKLOG 4096
@@ -115,7 +116,7 @@ static bool accept_one(struct http_listener *li) {
 }
 
 /* Closing with bytes unread resets the connection: its client knows at once. */
-static void shed_all(struct http_listener *li) {
+static void shed_all(struct http_listener *li, struct metrics_counter *why) {
         for (int i = 0; i < SHEDS_PER_TURN; i++) {
                 union net_address peer;
                 int fd = take_next(li, &peer);
@@ -125,13 +126,13 @@ static void shed_all(struct http_listener *li) {
                         return;
                 }
                 (void)close(fd);
-                metrics_add(&li->hub->counters.refused_overload, 1);
+                metrics_add(why, 1);
         }
 }
 
 /* As many were taken as may be in this turn. If some are left, the loop will
  * call again in the next one. */
-static void fall_behind(struct http_listener *li) {
+static void fall_behind(struct http_listener *li, struct metrics_counter *why) {
         struct http_hub *h = li->hub;
         int64_t now_ms = loop_now_ms(h->loop);
         int64_t wait_ms = h->conf.limits.accept_wait_ms;
@@ -145,13 +146,18 @@ static void fall_behind(struct http_listener *li) {
                 li->behind_since_ms = now_ms;
         bool waits_long = wait_ms > 0 && now_ms - li->behind_since_ms > wait_ms;
         if (waits_long || http_load_is_shut(&h->load, now_ms))
-                shed_all(li);
+                shed_all(li, why);
 }
 
 static void on_accept(struct loop_io *io, unsigned events) {
         struct http_listener *li = NET_CONTAINER_OF(io, struct http_listener, io);
         struct http_hub *h = li->hub;
         (void)events;
+        if (http_memory_is_short(h)) {
+                fall_behind(li, &h->counters.refused_memory);
+                rest(li);
+                return;
+        }
         bool is_busy = http_load_is_busy(&h->load, loop_now_ms(h->loop));
         for (uint32_t room = is_busy ? 0 : http_handshakes_room(h); room > 0; room--) {
                 if (!http_handshakes_may_accept(h)) {
@@ -162,7 +168,7 @@ static void on_accept(struct loop_io *io, unsigned events) {
                 if (!accept_one(li))
                         return;
         }
-        fall_behind(li);
+        fall_behind(li, &h->counters.refused_overload);
 }
 
 void http_listener_finish(struct http_listener *li) {

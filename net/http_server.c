@@ -5,6 +5,7 @@
 
 #include "net/http_hub.h"
 #include "net/http_listener.h"
+#include "net/http_memory.h"
 
 #define LISTENERS_MAX 8
 
@@ -88,6 +89,10 @@ void http_server_set_tls(struct http_server *s, struct tls_context *tls) {
         s->hub.tls = tls;
 }
 
+void http_server_relieve(struct http_server *s) {
+        http_memory_act(&s->hub);
+}
+
 void http_server_stats(const struct http_server *s, struct http_server_stats *out) {
         const struct http_counters *c = &s->hub.counters;
         *out = (struct http_server_stats){
@@ -98,6 +103,7 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
                 .connections_sent_away = metrics_read(&c->connections_sent_away),
                 .refused_network = metrics_read(&c->refused_network),
                 .refused_overload = metrics_read(&c->refused_overload),
+                .refused_memory = metrics_read(&c->refused_memory),
                 .handshakes_full = metrics_read(&c->handshakes_full),
                 .handshakes_resumed = metrics_read(&c->handshakes_resumed),
                 .handshakes_failed = metrics_read(&c->handshakes_failed),
@@ -110,6 +116,8 @@ void http_server_stats(const struct http_server *s, struct http_server_stats *ou
                 .closed_resets = metrics_read(&c->closed_resets),
                 .closed_timeouts = metrics_read(&c->closed_timeouts),
                 .closed_protocol = metrics_read(&c->closed_protocol),
+                .closed_memory = metrics_read(&c->closed_memory),
+                .sent_away_memory = metrics_read(&c->sent_away_memory),
                 .header_limit_hits = metrics_read(&c->header_limit_hits),
                 .queue_limit_hits = metrics_read(&c->queue_limit_hits),
                 .accept_errors = metrics_read(&c->accept_errors),

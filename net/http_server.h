@@ -26,6 +26,7 @@
 
 struct http_server;
 struct http_exchange;
+struct memory_told;
 
 struct http_server_limits {
         uint32_t connections;                /* open at once; further ones are closed */
@@ -56,6 +57,8 @@ struct http_server_conf {
         bool http11;             /* HTTP/1.1 as well */
         bool keep_unknown;       /* keep fields outside the table */
         struct http_server_limits limits;
+        const struct memory_told *memory; /* how short it is; NULL: nobody looks */
+        uint32_t memory_shares;           /* servers that free memory together */
         /* A head is complete. Exactly one answer must follow, now or later. */
         void (*on_request)(void *owner, struct http_exchange *x);
         void *owner;
@@ -90,12 +93,14 @@ struct http_exchange {
 struct http_server_stats { /* this loop's; written by it, read by any thread */
         uint64_t connections_open, connections_total, connections_refused;
         uint64_t requests_shed, connections_sent_away;
-        uint64_t refused_network, refused_overload; /* closed at once; not among the refused */
+        /* closed at once; not among the refused */
+        uint64_t refused_network, refused_overload, refused_memory;
         uint64_t handshakes_full, handshakes_resumed, handshakes_failed;
         uint64_t networks_closed, networks_unknown;
         uint64_t abandoned; /* gone before their handshake could begin */
         uint64_t exchanges_open, requests_total;
         uint64_t closed_glitches, closed_resets, closed_timeouts, closed_protocol;
+        uint64_t closed_memory, sent_away_memory; /* dear ones; idle ones */
         uint64_t header_limit_hits, queue_limit_hits, accept_errors;
         uint64_t repeats_evicted;
 };
@@ -117,6 +122,8 @@ uint16_t http_server_port(const struct http_server *s, size_t i);
 void http_server_drain(struct http_server *s, void (*on_drained)(void *owner));
 /* New connections use `tls` from now on; old ones keep theirs. */
 void http_server_set_tls(struct http_server *s, struct tls_context *tls);
+/* The shortage of memory that was told has changed: acts on it now. */
+void http_server_relieve(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_server_stats *out);
 
 /* Memory that lives as long as the exchange; NULL past a 64 KiB ceiling. */

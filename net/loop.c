@@ -1,6 +1,7 @@
 #include "net/loop.h"
 
 #include <ev.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -18,6 +19,7 @@ _Static_assert((int)LOOP_READ == (int)EV_READ && (int)LOOP_WRITE == (int)EV_WRIT
 struct loop {
         struct ev_loop *ev;
         int64_t now_ms;
+        _Atomic uint64_t turns; /* that have ended; this thread writes */
         bool running;
         bool stopped;
         struct loop_defer *deferred;
@@ -113,6 +115,14 @@ void loop_free(struct loop **lp) {
         *lp = NULL;
 }
 
+static void turn_end(struct loop *l) {
+        atomic_store_explicit(&l->turns, loop_turns(l) + 1, memory_order_relaxed);
+}
+
+uint64_t loop_turns(const struct loop *l) {
+        return atomic_load_explicit(&l->turns, memory_order_relaxed);
+}
+
 void loop_run(struct loop *l) {
         assert(!l->running);
         read_clock(l);
@@ -121,6 +131,7 @@ void loop_run(struct loop *l) {
         while (!l->stopped) {
                 ev_run(l->ev, EVRUN_ONCE);
                 run_deferred(l);
+                turn_end(l);
         }
         l->stopped = false;
         l->running = false;

@@ -69,6 +69,9 @@ void loop_run(struct loop *l);
  * none is running. Same thread only. */
 void loop_stop(struct loop *l);
 
+/* Turns that have ended; any thread, and any signal handler. */
+uint64_t loop_turns(const struct loop *l);
+
 /* The turn's instant: read once a turn, the same for everyone in it; read anew
  * while the loop is not running. Never runs backwards. */
 int64_t loop_now_ms(const struct loop *l);

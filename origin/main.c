@@ -91,8 +91,11 @@ static int serve(struct program *p) {
         loop_signal_start(p->loop, &p->interrupt, SIGINT, on_interrupt);
         loop_signal_start(p->loop, &p->hangup, SIGHUP, on_hangup);
         r = org_service_open(&p->service, p->loop, p->conf);
-        if (r == 0)
+        if (r == 0) {
+                watchdog_start(&p->service.watchdog, p->loop, "origin", &p->conf->watchdog);
                 loop_run(p->loop);
+                watchdog_stop(&p->service.watchdog);
+        }
         org_service_close(&p->service);
         loop_timer_cancel(&p->drain_end);
         loop_signal_cancel(&p->term);

@@ -90,6 +90,12 @@ static void write_http(struct metrics_out *o, const struct org_service *s) {
         one(o, "sluice_snapshot_waiters", METRICS_GAUGE, "Callers waiting for news.",
             org_snapshot_waiters(s->snapshot));
         one(o, "sluice_connections", METRICS_GAUGE, "Open connections.", h.connections_open);
+        one(o, "sluice_connections_cut_for_memory_total", METRICS_COUNTER,
+            "Connections cut because memory was short.", h.closed_memory);
+        memory_watch_render(&s->memory, o);
+        one(o, "sluice_late_turns_total", METRICS_COUNTER,
+            "Turns of the loop that took longer than watchdog.report.",
+            metrics_read(&s->watchdog.late));
         one(o, "sluice_exchanges", METRICS_GAUGE, "Requests under way.", h.exchanges_open);
         one(o, "sluice_requests_total", METRICS_COUNTER, "Requests.", h.requests_total);
         one(o, "sluice_pages_total", METRICS_COUNTER, "Pages of the demo shop.",

@@ -209,10 +209,16 @@ static int read_keys(struct org_service *s) {
         return 1;
 }
 
+static void on_strain(struct memory_watch *w) {
+        http_server_relieve(NET_CONTAINER_OF(w, struct org_service, memory)->server);
+}
+
 int org_service_open(struct org_service *s, struct loop *l, const struct conf_origin *conf) {
         struct http_server_conf http = {.http11 = true,
                                         .keep_unknown = true,
                                         .limits = conf_server_limits(&conf->limits, 1),
+                                        .memory = &s->memory.told,
+                                        .memory_shares = 1,
                                         .on_request = on_request,
                                         .owner = s};
         int r;
@@ -229,13 +235,16 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
                 r = org_snapshot_new(s, &s->snapshot);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
-        if (r == 0)
+        if (r == 0) {
+                memory_watch_start(&s->memory, l, conf->limits.memory_bytes, on_strain);
                 return 0;
+        }
         fprintf(stderr, "sluice-origin: cannot start: %s\n", strerror(-r));
         return 1;
 }
 
 void org_service_close(struct org_service *s) {
+        memory_watch_stop(&s->memory);
         org_db_free(&s->db);
         org_expiry_free(&s->expiry);
         org_snapshot_free(&s->snapshot);

@@ -11,6 +11,7 @@
 #include "conf/secret.h"
 #include "net/http_server.h"
 #include "net/jwt.h"
+#include "net/memory_watch.h"
 #include "net/metrics.h"
 #include "origin/db.h"
 
@@ -54,6 +55,8 @@ struct org_service {
         struct loop *loop;
         const struct conf_origin *conf;
         struct http_server *server;
+        struct memory_watch memory;
+        struct watchdog watchdog;
         struct org_db *db;
         struct jwt_keys *pass_keys; /* NULL: passes are not looked at */
         struct org_snapshot *snapshot;

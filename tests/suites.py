@@ -224,7 +224,7 @@ def conformance():
 
 # What may cost memory is attacked without a sanitizer too, which keeps what is freed.
 COSTLY = ("bomb or never_read or thousand or never_acknowledged or 14 or 21 or 24 or 28 or 32"
-          " or 57_a")
+          " or 57_a or 61")
 
 
 def attack():

@@ -89,7 +89,7 @@ class Memory:
     """The resident size of a process, watched from a thread."""
 
     def __init__(self, pid):
-        self.pid = pid
+        self.pid, self.allowed = pid, 64 * MIB
         self.before = self.now()
         self.most, self.is_over = self.before, threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
@@ -112,7 +112,7 @@ class Memory:
         return self.most - self.before
 
     def judge(self):
-        assert self.growth < 64 * MIB, f"grew by {self.growth / MIB:.1f} MiB"
+        assert self.growth < self.allowed, f"grew by {self.growth / MIB:.1f} MiB"
         wait_until(lambda: self.now() <= self.before + 8 * MIB, 10,
                    f"the process at {self.before / MIB:.1f} MiB again")
 
@@ -159,6 +159,16 @@ class Field:
                                headers={**self.waiting.headers(), "x-forwarded-for": "10.9.8.7"},
                                pid=self.stack.gateway.pid)
 
+    def restart(self, options):
+        """The gateway anew, with these options of its file, and the good client."""
+        self.good.close()
+        gateway = self.stack.gateway
+        gateway.signal(15)
+        assert gateway.wait(30) == 0
+        self.stack.options["gateway"] = options
+        self.stack.start_gateway()
+        self.befriend()
+
     @property
     def port(self):
         return self.stack.nodes[0].port
@@ -180,6 +190,10 @@ class Field:
         metrics = self.stack.metrics()
         return (metrics.value("sluice_requests_parked") == 0
                 and metrics.value("sluice_exchanges_open") <= 1)  # the good client's
+
+    def log_of(self, area):
+        return [line for line in self.stack.gateway.log_text().splitlines()
+                if f'"area":"{area}"' in line]
 
     def log_since(self):
         """What the gateway has written since the last call."""
@@ -210,6 +224,7 @@ class Attack:
         self.field, self.name = field, name
         self.memory = Memory(field.stack.gateway.pid)
         self.noted, self.seconds, self.errors = [], [], []
+        self.most_wait = MOST_WAIT
 
     def note(self, text):
         """For the table: how the attacker was cut."""
@@ -231,10 +246,10 @@ class Attack:
         self.seconds += seconds
         self.errors += errors
         assert not self.errors, str(self.errors)
-        waited, allowed = p99(self.seconds), max(MOST_WAIT, 4 * p99(good.quiet))
+        waited, allowed = p99(self.seconds), max(self.most_wait, 4 * p99(good.quiet))
         if waited > allowed:  # is it the machine? Then it is slow without the attack too
             good.rest(2 * SAMPLES)
-            allowed = max(MOST_WAIT, 4 * p99(good.quiet[-2 * SAMPLES:]))
+            allowed = max(self.most_wait, 4 * p99(good.quiet[-2 * SAMPLES:]))
         assert waited <= allowed and max(self.seconds) <= WORST_WAIT, (
             f"the good client waited {waited * 1000:.0f} ms, allowed {allowed * 1000:.0f}, "
             f"quiet {sorted(round(s * 1000, 1) for s in good.quiet)[-5:]}, "
