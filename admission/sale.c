@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Shorter flips of all_held are not shown. */
+/* A shorter all_held is not shown. */
 #define ALL_HELD_LASTS_MS 2000
 
 #define DAY_S 86400
@@ -76,7 +76,8 @@ const char *adm_sale_fault_name(int fault) {
         return "unknown";
 }
 
-/* Is all_held to be told? A change is believed once it is 2 s old. */
+/* Is all_held to be told? Once it has lasted 2 s, so that it does not flicker; its end
+ * at once, for then somebody can buy. */
 static bool all_held_is_shown(struct adm_sale_shown *s, bool raw, int64_t now_ms) {
         if (!s)
                 return raw;
@@ -84,7 +85,7 @@ static bool all_held_is_shown(struct adm_sale_shown *s, bool raw, int64_t now_ms
                 s->raw_all_held = raw;
                 s->raw_since_ms = now_ms;
         }
-        if (s->raw_all_held != s->shown_all_held && now_ms - s->raw_since_ms >= ALL_HELD_LASTS_MS)
+        if (!raw || now_ms - s->raw_since_ms >= ALL_HELD_LASTS_MS)
                 s->shown_all_held = s->raw_all_held;
         return s->shown_all_held != 0;
 }

@@ -1,8 +1,8 @@
 /* admission/sale.h - what admission knows of a sale, and its state.
  *
  * The facts come from the origin's snapshot and are replaced as a whole.
- * The state is a function of facts and time, with one memory: a change
- * into or out of all_held is shown only after it has lasted 2 s.
+ * The state is a function of facts and time, with one memory: all_held is
+ * shown once it has lasted 2 s. Its end is shown at once.
  *
  *   scheduled -> prequeue -> open <-> paused -> sold_out | closed
  *                            open <-> all_held

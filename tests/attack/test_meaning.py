@@ -1,6 +1,7 @@
 """Requests that want to be taken for something else: another path, another person,
 another answer for others."""
 import concurrent.futures
+import datetime
 import json
 import random
 import struct
@@ -248,21 +249,31 @@ def test_45_tickets_tell_no_order(field, attack):
     attack.note(f"{len(tickets)} tickets")
 
 
+def instant(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
 def test_48_a_flag_follows_its_stock(field, attack):
-    """Held is not sold: the flag says so, and turns back within a second of a release."""
-    sale = field.shop.sale(units=1)
-    buyer = field.shop.buyer(sale)
-    buyer.enter()
-    held = buyer.hold()
-    field.shop.wait_state(sale, "all_held", 5)
+    """Held is not sold: the flag says so, and turns within a second of a hold's end. Both
+    instants are the product's own: the end by the database's clock, and when the flag's
+    version changed. A machine that is busy elsewhere may delay one of them, not all."""
+    sales = [field.shop.sale(units=1, hold_seconds=5) for _ in range(5)]
+    ends = {}
+    for sale in sales:
+        buyer = field.shop.buyer(sale)
+        buyer.enter()
+        ends[sale] = instant(buyer.hold().json["expires_at"])
+    held = [field.shop.wait_state(sale, "all_held", 5).json["version"] for sale in sales]
+    late = []
+    for sale, before in zip(sales, held):
+        flag = field.shop.wait_state(sale, "open", 15).json
+        assert flag["version"] == before + 1
+        late.append(instant(flag["as_of"]) - ends[sale])
+    assert min(late) < 1 and max(late) < 1 + LATE, late
+    assert min(late) > -0.1, late
     for _ in attack.goes_on(1):
         pass
-    assert buyer.release(held.json["hold"]).status == 200
-    began = time.monotonic()
-    field.shop.wait_state(sale, "open", 5)
-    seconds = time.monotonic() - began
-    assert seconds < 1 + LATE, seconds
-    attack.note(f"open again after {seconds:.2f} s")
+    attack.note(f"open again {sorted(late)[0]:.2f} to {sorted(late)[-1]:.2f} s after the end")
 
 
 # ---- answers of others, logs, bodies, secrets (rows 47, 49, 50, 52, 53) --------------

@@ -77,7 +77,7 @@ static void test_states_by_precedence(void **state) {
         assert_int_equal(adm_sale_state(&f, NULL, 3000), ADM_SALE_OPEN);
 }
 
-static void test_short_flips_of_all_held_are_not_shown(void **state) {
+static void test_all_held_is_told_late_and_its_end_at_once(void **state) {
         (void)state;
         struct adm_sale_facts f = sale();
         struct adm_sale_shown shown = {0};
@@ -90,11 +90,13 @@ static void test_short_flips_of_all_held_are_not_shown(void **state) {
         f.stock.available = 0;
         assert_int_equal(adm_sale_state(&f, &shown, 5200), ADM_SALE_OPEN);
         assert_int_equal(adm_sale_state(&f, &shown, 7200), ADM_SALE_ALL_HELD);
-        f.stock.available = 1;
-        assert_int_equal(adm_sale_state(&f, &shown, 7300), ADM_SALE_ALL_HELD);
-        assert_int_equal(adm_sale_state(&f, &shown, 8900), ADM_SALE_ALL_HELD);
         f.closes_at_ms = 0;
-        assert_int_equal(adm_sale_state(&f, &shown, 9300), ADM_SALE_OPEN);
+        f.stock.available = 1; /* somebody can buy: told at once */
+        assert_int_equal(adm_sale_state(&f, &shown, 7300), ADM_SALE_OPEN);
+        f.stock.available = 0; /* and gone again: not before it has lasted */
+        assert_int_equal(adm_sale_state(&f, &shown, 7400), ADM_SALE_OPEN);
+        assert_int_equal(adm_sale_state(&f, &shown, 9399), ADM_SALE_OPEN);
+        assert_int_equal(adm_sale_state(&f, &shown, 9400), ADM_SALE_ALL_HELD);
         f.stock = (struct adm_stock){.sold = 10, .total = 10};
         assert_int_equal(adm_sale_state(&f, &shown, 9301), ADM_SALE_SOLD_OUT);
 }
@@ -194,7 +196,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_states_follow_the_clock),
                 cmocka_unit_test(test_states_by_precedence),
-                cmocka_unit_test(test_short_flips_of_all_held_are_not_shown),
+                cmocka_unit_test(test_all_held_is_told_late_and_its_end_at_once),
                 cmocka_unit_test(test_check_names_the_fault),
                 cmocka_unit_test(test_numbers_have_ranges),
                 cmocka_unit_test(test_newer_stock_wins_by_timeline_then_n_then_time),
