@@ -13,7 +13,8 @@ import select
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "harness"))
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(TESTS, "harness"), os.path.join(os.path.dirname(TESTS), "conf")]
 from h2client import H2, Lost  # noqa: E402
 
 EVERY = 0.05
