@@ -94,6 +94,14 @@ static bool has_twice(const struct parting *p) {
         return false;
 }
 
+/* Compared in the middle of a frame. */
+static bool is_midway;
+
+static bool is_cut(const struct parting *p) {
+        (void)p;
+        return is_midway;
+}
+
 static bool is_over_budget(const struct parting *p) {
         for (const struct http_stream *st = inside()->base.streams; st; st = st->next) {
                 if (st->id == p->stream && st->head.over_budget)
@@ -128,6 +136,9 @@ static const struct difference allowed[] = {
          "RFC 9113, 5.1: after its end or reset; the oracle only decodes it"},
         {H2_HEADERS, H2_PROTOCOL_ERROR, ANY, true, NULL,
          "RFC 9113, 5.1.1: a stream that was passed over; the oracle only decodes it"},
+        {H2_DATA, H2_PROTOCOL_ERROR, NONE, false, is_cut,
+         "RFC 9113, 8.1.1: longer than content-length; the frame's head tells it, the oracle waits "
+         "for the bytes"},
         {H2_DATA, NONE, H2_STREAM_CLOSED, true, is_reset_alone,
          "RFC 9113, 5.1: half-closed (remote) is a stream error"},
         {H2_HEADERS, NONE, H2_STREAM_CLOSED, true, is_reset_alone, "the same"},
@@ -376,7 +387,10 @@ static bool frame_feed(struct dice *d, const uint8_t *data, size_t n) {
                 both_feed_part(data, part);
                 bool is_over = ours.is_over || oracle.is_over;
                 bool is_body = f.type == H2_DATA; /* a head we show before its padding */
-                if (!is_over && is_body && dice_roll(d, 4) == 0 && !both_turn(f))
+                is_midway = true;
+                bool goes_on = is_over || !is_body || dice_roll(d, 4) != 0 || both_turn(f);
+                is_midway = false;
+                if (!goes_on)
                         return false;
         }
         if (!both_feed(f, data + part, n - part))

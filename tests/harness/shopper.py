@@ -175,16 +175,16 @@ class Shop:
         connection = connection or self.connect()
         return connection.get(f"{API}/sales/{sale}")
 
-    def wait_flag(self, sale, question, seconds=10):
+    def wait_flag(self, sale, question, seconds=10, promised=False):
         from run.process import wait_until
         with H2(self.stack.url, self.stack.ca) as connection:
             def asked():
                 answer = connection.get(f"{API}/sales/{sale}")
                 return answer if answer.status == 200 and question(answer.json) else None
-            return wait_until(asked, seconds, f"flag of {sale}")
+            return wait_until(asked, seconds, f"flag of {sale}", promised)
 
-    def wait_state(self, sale, state, seconds=10):
-        return self.wait_flag(sale, lambda flag: flag["state"] == state, seconds)
+    def wait_state(self, sale, state, seconds=10, promised=False):
+        return self.wait_flag(sale, lambda flag: flag["state"] == state, seconds, promised)
 
     def token(self, account=None, **claims):
         return self.key.token(account or self.fresh("buyer"), **claims)

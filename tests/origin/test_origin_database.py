@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 
 from one_origin import assert_problem
-from run.process import PATIENCE, Failed, wait_until
+from run.process import Failed, wait_until
 
 
 def connections(origin):
@@ -116,7 +116,7 @@ def test_database_stopped_and_started(make_origin):
     origin.stack.postgres.start()
     began = time.monotonic()
     wait_until(origin.api.is_ready, 5, "ready again")
-    assert time.monotonic() - began < 3 * PATIENCE
+    assert time.monotonic() - began < 3
     assert origin.reserve(item, "ann", key="k").json["hold"] == hold
 
 
@@ -144,7 +144,7 @@ def test_a_lock_that_takes_too_long_is_503_and_the_key_stays_good(make_origin):
         began = time.monotonic()
         answer = origin.reserve(item, "ann", key="k")
         assert_problem(answer, 503, "paused")
-        assert answer.headers["retry-after"] and 0.2 < time.monotonic() - began < 1.5 * PATIENCE
+        assert answer.headers["retry-after"] and 0.2 < time.monotonic() - began < 1.5
         assert origin.metric("sluice_query_retries_total") == 0
         cursor.execute("rollback")
     assert origin.reserve(item, "ann", key="k").status == 201

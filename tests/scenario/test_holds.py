@@ -319,7 +319,7 @@ def test_revoked_account_is_refused_within_a_second(shop):
         answer = buyer.hold()
         return answer.status == 403 and answer.json["code"] in ("pass_revoked", "pass_required",
                                                                 "buyer_limit")
-    wait_until(is_refused, 1.5, "revoked")
+    wait_until(is_refused, 1.5, "revoked", promised=True)
 
 
 def test_hundred_parallel_claims_of_one_account_are_one_pass(shop):
