@@ -47,6 +47,16 @@ static const struct conf_option first_rows[] = {
          10, 600000, .sentence = "For one statement."},
         {"database.lock_timeout", "1s", CONF_DURATION, 0, AT(database.lock_timeout_ms), 10, 600000,
          .sentence = "For one lock; on the hot row the answer is then 503."},
+        {"reserve.batch_max", "100", CONF_COUNT, 0, AT(reserve.batch_max), 1, 1000,
+         .sentence = "Holds of one item that one transaction may decide, when that many ask "
+                     "while another is under way; 1: each has its own."},
+        {"reserve.gather_item_max", "4096", CONF_COUNT, 0, AT(reserve.gather_item_max), 1, 1000000,
+         .sentence = "Requests that wait for the turn of one item; above it 503."},
+        {"reserve.gather_max", "16384", CONF_COUNT, 0, AT(reserve.gather_max), 1, 1000000,
+         .sentence = "The same for all items together."},
+        {"reserve.items_max", "1024", CONF_COUNT, 0, AT(reserve.items_max), 1, 1000000,
+         .sentence = "Items whose requests are decided together at one time; those of more items "
+                     "are decided one by one."},
         {"expiry.enabled", "true", CONF_BOOL, 0, AT(expiry.enabled),
          .sentence = "Tidies holds that fell due; units come back without it, too."},
         {"expiry.batch", "100", CONF_COUNT, 0, AT(expiry.batch), 1, 10000,

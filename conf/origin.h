@@ -32,6 +32,13 @@ struct conf_origin {
         } database;
 
         struct {
+                uint32_t batch_max;       /* holds a transaction; 1: each alone */
+                uint32_t gather_item_max; /* waiting for one item's turn */
+                uint32_t gather_max;      /* for all items' */
+                uint32_t items_max;       /* at work on at once */
+        } reserve;
+
+        struct {
                 bool enabled;
                 uint32_t batch; /* holds a transaction */
                 uint32_t interval_ms;

@@ -1,6 +1,6 @@
 #include "origin/answer.h"
 
-bool org_answer_read(struct org_answer *a, const struct org_reply *r) {
+bool org_answer_read(struct org_answer *a, const struct org_reply *r, size_t row) {
         *a = (struct org_answer){.available = -1, .before_us = -1, .wait_us = -1};
         if (r->outcome == ORG_DB_REFUSED) {
                 a->code = r->code;
@@ -13,17 +13,17 @@ bool org_answer_read(struct org_answer *a, const struct org_reply *r) {
                 }
                 return true;
         }
-        if (r->outcome != ORG_DB_DONE || r->rows == 0)
+        if (r->outcome != ORG_DB_DONE || row >= r->rows)
                 return false;
-        a->code = org_reply_text(r, 0, ORG_ANSWER_CODE);
-        a->body = org_reply_text(r, 0, ORG_ANSWER_BODY);
-        a->available = org_reply_int(r, 0, ORG_ANSWER_AVAILABLE, -1);
-        a->version = org_reply_text(r, 0, ORG_ANSWER_VERSION);
-        a->state = org_reply_text(r, 0, ORG_ANSWER_STATE);
-        a->hold = org_reply_text(r, 0, ORG_ANSWER_HOLD);
-        a->before_us = org_reply_int(r, 0, ORG_ANSWER_BEFORE_US, -1);
-        a->wait_us = org_reply_int(r, 0, ORG_ANSWER_WAIT_US, -1);
-        a->expired = org_reply_int(r, 0, ORG_ANSWER_EXPIRED, 0);
+        a->code = org_reply_text(r, row, ORG_ANSWER_CODE);
+        a->body = org_reply_text(r, row, ORG_ANSWER_BODY);
+        a->available = org_reply_int(r, row, ORG_ANSWER_AVAILABLE, -1);
+        a->version = org_reply_text(r, row, ORG_ANSWER_VERSION);
+        a->state = org_reply_text(r, row, ORG_ANSWER_STATE);
+        a->hold = org_reply_text(r, row, ORG_ANSWER_HOLD);
+        a->before_us = org_reply_int(r, row, ORG_ANSWER_BEFORE_US, -1);
+        a->wait_us = org_reply_int(r, row, ORG_ANSWER_WAIT_US, -1);
+        a->expired = org_reply_int(r, row, ORG_ANSWER_EXPIRED, 0);
         return a->code.p != NULL;
 }
 
@@ -102,6 +102,16 @@ void org_answer_tell(struct org_call *c, const struct org_answer *a) {
                         t.payment = c->captured ? "refund" : "void";
         }
         org_call_problem(c, code, detail_of(code), add_members, &t);
+}
+
+void org_answer_count(struct org_service *s, const struct org_answer *a, int64_t took_us) {
+        int64_t held_us = took_us - a->before_us - a->wait_us;
+
+        metrics_add(&s->metrics.expired, (uint64_t)a->expired);
+        if (a->before_us < 0)
+                return;
+        metrics_observe(&s->metrics.lock_wait, a->wait_us > 0 ? (uint64_t)a->wait_us : 0);
+        metrics_observe(&s->metrics.lock_held, held_us > 0 ? (uint64_t)held_us : 0);
 }
 
 enum org_outcome org_answer_outcome(const struct org_answer *a) {

@@ -22,12 +22,15 @@ struct org_answer {
 };
 
 /* False when the reply is neither rows nor a refusal. */
-bool org_answer_read(struct org_answer *a, const struct org_reply *r);
+bool org_answer_read(struct org_answer *a, const struct org_reply *r, size_t row);
 void org_answer_fini(struct org_answer *a);
 
 /* 201, 200 or the problem; with Sluice-Available and Sluice-Version where
  * known. To a payer a refusal says what to do with the money. Ends the call. */
 void org_answer_tell(struct org_call *c, const struct org_answer *a);
+
+/* Counts the lock's times and the due holds of a transaction of `took_us`. */
+void org_answer_count(struct org_service *s, const struct org_answer *a, int64_t took_us);
 
 /* Counts what became of an attempt to hold. */
 enum org_outcome org_answer_outcome(const struct org_answer *a);

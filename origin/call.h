@@ -16,10 +16,14 @@
 
 #define ORG_CALL_HEADERS 8
 
+struct org_batch_item;
+
 struct org_call {
         struct org_service *s;
-        struct http_exchange *x; /* NULL once the client is gone */
-        struct org_route route;  /* into the exchange: not after it is gone */
+        struct http_exchange *x;           /* NULL once the client is gone */
+        struct org_batch_item *batch_item; /* while the database decides about it alone */
+        bool has_turn;                     /* the item's, until then */
+        struct org_route route;            /* into the exchange: not after it is gone */
         void (*on_body)(struct org_call *c);
         struct http_header headers[ORG_CALL_HEADERS]; /* of the answer, besides the usual */
         size_t n_headers;

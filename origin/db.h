@@ -47,6 +47,7 @@ struct org_reply {
         size_t rows;
         struct span code;   /* of a refusal: the word */
         struct span detail; /* of a refusal: JSON; of a violation: the constraint */
+        bool may_divide;    /* BUSY by what it did at once: in parts it might do */
         int64_t took_us;    /* on the connection, the wait for earlier ones not counted */
 };
 
@@ -57,6 +58,7 @@ int64_t org_reply_int(const struct org_reply *r, size_t row, int column, int64_t
 /* Jobs about one item share two connections: they would wait for each other's
  * row lock anyway, and so do not stand in the way of other items. */
 void org_job_near(struct org_job *j, struct span tenant, struct span item);
+uint32_t org_item_hash(struct span tenant, struct span item);
 
 typedef void org_job_done(void *user, const struct org_reply *reply);
 
@@ -92,6 +94,6 @@ size_t org_db_connected(const struct org_db *db);
 NET_MUST int org_db_init_schema(const struct conf_origin *conf);
 
 /* The schema this program was built with. */
-#define ORG_SCHEMA_VERSION 1
+#define ORG_SCHEMA_VERSION 2
 
 #endif

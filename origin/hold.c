@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "origin/answer.h"
-#include "origin/ask.h"
+#include "origin/batch.h"
 #include "origin/snapshot.h"
 
 /* ---- reserve ---- */
@@ -27,39 +27,28 @@ static void pause_item(struct org_call *c, struct span why) {
         org_db_run(c->s->db, j, on_item_paused, c->s);
 }
 
-static void count_lock(struct org_service *s, const struct org_answer *a, int64_t took_us) {
-        int64_t held_us = took_us - a->before_us - a->wait_us;
-
-        if (a->before_us < 0)
-                return;
-        metrics_observe(&s->metrics.lock_wait, a->wait_us > 0 ? (uint64_t)a->wait_us : 0);
-        metrics_observe(&s->metrics.lock_held, held_us > 0 ? (uint64_t)held_us : 0);
-}
-
 static void finish(struct org_call *c, const struct org_reply *r) {
         struct org_answer a;
 
         if (r->outcome == ORG_DB_VIOLATED)
                 pause_item(c, r->detail);
-        if (!org_answer_read(&a, r)) {
+        if (!org_answer_read(&a, r, 0)) {
                 org_call_db_failed(c, r->outcome);
                 return;
         }
-        count_lock(c->s, &a, r->took_us);
-        metrics_add(&c->s->metrics.expired, (uint64_t)a.expired);
+        org_answer_count(c->s, &a, r->took_us);
         if (a.before_us >= 0 || span_eq(a.code, SPAN("created")))
                 org_snapshot_touch(c->s->snapshot);
         org_answer_tell(c, &a);
         org_answer_fini(&a);
 }
 
-static void on_reserved(void *user, const struct org_reply *r) {
-        struct org_call *c = user;
+void org_hold_reserved(struct org_call *c, const struct org_reply *r) {
         struct org_metrics *m = &c->s->metrics;
         enum org_outcome outcome = ORG_OUTCOME_UNKNOWN;
         struct org_answer a;
 
-        if (org_answer_read(&a, r)) {
+        if (org_answer_read(&a, r, 0)) {
                 outcome = org_answer_outcome(&a);
                 org_answer_fini(&a);
         }
@@ -73,31 +62,15 @@ static void keep_names(struct org_call *c) {
         (void)snprintf(c->item, sizeof(c->item), "%.*s", (int)c->route.item.len, c->route.item.p);
 }
 
-static void run_reserve(struct org_call *c, const struct org_ask *a) {
-        char id[ORG_UUID_HEX], text[ORG_ASK_TEXT_MAX];
-        struct org_job *j = org_job_new(ORG_Q_RESERVE);
+void org_hold_answered(struct org_call *c, const struct org_answer *a) {
+        metrics_add(&c->s->metrics.holds[org_answer_outcome(a)], 1);
+        if (span_eq(a->code, SPAN("created")))
+                org_snapshot_touch(c->s->snapshot);
+        org_answer_tell(c, a);
+}
 
-        org_new_id(id);
-        keep_names(c);
-        org_job_near(j, c->route.tenant, c->route.item);
-        org_job_text(j, c->route.tenant);
-        org_job_text(j, c->route.item);
-        org_job_text(j, span_of(id));
-        org_job_text(j, a->buyer);
-        org_job_int(j, a->lines[0].qty);
-        org_job_text(j, a->sale);
-        org_job_text(j, a->key);
-        org_job_text(j, org_ask_text(a, text, sizeof(text)));
-        org_job_text(j, a->pass_jti);
-        if (a->round < 0)
-                org_job_null(j);
-        else
-                org_job_int(j, a->round);
-        org_job_text(j, a->channel);
-        org_job_text(j, a->order_ref);
-        org_job_bool(j, a->is_replay);
-        org_job_int(j, c->s->conf->max_hold_seconds);
-        org_db_run(c->s->db, j, on_reserved, c);
+static void on_ordered(void *user, const struct org_reply *r) {
+        org_hold_reserved(user, r);
 }
 
 /* {"a","b"}: names and numbers that need no quoting beyond that. */
@@ -142,7 +115,7 @@ static void run_order(struct org_call *c, const struct org_ask *a) {
         org_job_text(j, a->channel);
         org_job_text(j, a->order_ref);
         org_job_int(j, c->s->conf->max_hold_seconds);
-        org_db_run(c->s->db, j, on_reserved, c);
+        org_db_run(c->s->db, j, on_ordered, c);
 }
 
 static void on_reserve_body(struct org_call *c) {
@@ -151,10 +124,11 @@ static void on_reserve_body(struct org_call *c) {
         struct json_body b;
 
         if (org_ask_read(c, &a, &b, c->route.item)) {
+                keep_names(c);
                 if (is_order)
                         run_order(c, &a);
                 else
-                        run_reserve(c, &a);
+                        org_batch_reserve(c->s->batch, c, &a);
         }
         json_body_close(&b);
 }
@@ -206,7 +180,7 @@ static void count_payment(struct org_service *s, const struct org_reply *r) {
         json_t *hold = NULL;
         int64_t created;
 
-        if (!org_answer_read(&a, r))
+        if (!org_answer_read(&a, r, 0))
                 return;
         if (a.before_us >= 0 && a.body.p)
                 hold = json_loadb(a.body.p, a.body.len, 0, NULL);

@@ -18,7 +18,7 @@ static void on_put(void *user, const struct org_reply *r) {
         struct org_answer a;
 
         org_snapshot_touch(c->s->snapshot);
-        if (!org_answer_read(&a, r)) {
+        if (!org_answer_read(&a, r, 0)) {
                 org_call_db_failed(c, r->outcome);
                 return;
         }
@@ -32,12 +32,16 @@ static void on_put(void *user, const struct org_reply *r) {
 
 static void on_put_body(struct org_call *c) {
         struct json_body b;
+        struct span batch = {NULL, 0};
         int64_t total = 0;
         struct org_job *j;
 
         org_call_find_actor(c);
         if (json_body_open(&b, c->x->body) == 0) {
                 (void)json_read_int(&b, "total", JSON_REQUIRED, 0, TOTAL_MAX, &total);
+                (void)json_read_str(&b, "batch", JSON_NULLABLE, 2, 3, &batch);
+                if (batch.p && !span_eq(batch, SPAN("on")) && !span_eq(batch, SPAN("off")))
+                        json_body_fault(&b, "batch", "expected on or off");
                 (void)!json_body_finish(&b);
         }
         if (b.error[0]) {
@@ -48,6 +52,10 @@ static void on_put_body(struct org_call *c) {
                 org_job_text(j, c->route.item);
                 org_job_int(j, total);
                 org_job_text(j, span_of(c->actor));
+                if (batch.p)
+                        org_job_bool(j, span_eq(batch, SPAN("on")));
+                else
+                        org_job_null(j);
                 org_db_run(c->s->db, j, on_put, c);
         }
         json_body_close(&b);

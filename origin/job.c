@@ -18,9 +18,13 @@ static uint32_t mix(uint32_t h, struct span s) {
         return h;
 }
 
+uint32_t org_item_hash(struct span tenant, struct span item) {
+        return mix(mix(2166136261u, tenant) * 31u, item);
+}
+
 void org_job_near(struct org_job *j, struct span tenant, struct span item) {
         if (j)
-                j->near = mix(mix(2166136261u, tenant) * 31u, item) | 1u << 31;
+                j->near = org_item_hash(tenant, item) | 1u << 31;
 }
 
 void org_job_free(struct org_job **job) {

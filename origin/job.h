@@ -6,7 +6,7 @@
 
 #include "origin/db.h"
 
-#define ORG_JOB_TEXT_MAX 65536 /* bytes of all parameters together */
+#define ORG_JOB_TEXT_MAX 262144 /* bytes of all parameters together */
 
 struct org_job {
         enum org_query query;

@@ -1,5 +1,8 @@
 #include "origin/metrics.h"
 
+#include <stdio.h>
+
+#include "origin/batch.h"
 #include "origin/snapshot.h"
 
 #define TEXT_MAX ((size_t)256 << 10)
@@ -39,11 +42,46 @@ static void write_holds(struct metrics_out *o, const struct org_metrics *m) {
         histogram(o, "sluice_lock_held_seconds",
                   "From getting the item's row to the answer, the way back included.",
                   &m->lock_held);
-        /* Every transaction decides one hold. */
-        one(o, "sluice_batch_size", METRICS_GAUGE, "Holds decided in one transaction.", 1);
         one(o, "sluice_invariant_violations", METRICS_GAUGE,
             "Broken rules at the last look at the invariant, and refused by a CHECK since.",
             metrics_read(&m->violations));
+}
+
+static void write_sizes(struct metrics_out *o, const struct org_batch_counters *n) {
+        const char *name = "sluice_batch_size_bucket";
+        char end[24];
+        struct metrics_label le = {"le", {NULL, 0}};
+        uint64_t seen = 0;
+
+        metrics_family(o, "sluice_batch_size", METRICS_HISTOGRAM,
+                       "Asks for a hold of one item that one transaction decided.");
+        for (size_t i = 0; i < ORG_BATCH_BUCKETS; i++) {
+                (void)snprintf(end, sizeof(end), "%u", 1u << i);
+                le.value = span_of(end);
+                seen += metrics_read(&n->sizes[i]);
+                metrics_sample(o, name, &le, 1, seen);
+        }
+        seen += metrics_read(&n->sizes[ORG_BATCH_BUCKETS]);
+        le.value = SPAN("+Inf");
+        metrics_sample(o, name, &le, 1, seen);
+        metrics_sample(o, "sluice_batch_size_sum", NULL, 0, metrics_read(&n->holds));
+        metrics_sample(o, "sluice_batch_size_count", NULL, 0, seen);
+}
+
+static void write_batches(struct metrics_out *o, const struct org_batch *b) {
+        const struct org_batch_counters *n = org_batch_counters(b);
+
+        write_sizes(o, n);
+        one(o, "sluice_batch_gathered", METRICS_GAUGE, "Asks that wait for the turn of their item.",
+            org_batch_gathered(b));
+        one(o, "sluice_batch_apart_total", METRICS_COUNTER,
+            "Batches that failed as a whole and were decided one by one.", metrics_read(&n->apart));
+        one(o, "sluice_batch_again_total", METRICS_COUNTER,
+            "Asks that a batch left to be decided alone.", metrics_read(&n->again));
+        one(o, "sluice_batch_refused_total", METRICS_COUNTER,
+            "Asks refused because too many had gathered.", metrics_read(&n->full));
+        one(o, "sluice_batch_beyond_total", METRICS_COUNTER,
+            "Asks decided alone because too many items were at work.", metrics_read(&n->items));
 }
 
 static void write_db(struct metrics_out *o, const struct org_db *db) {
@@ -107,6 +145,7 @@ void org_metrics_get(struct org_call *c) {
 
         metrics_out_init(&o, TEXT_MAX);
         write_holds(&o, &c->s->metrics);
+        write_batches(&o, c->s->batch);
         write_db(&o, c->s->db);
         write_http(&o, c->s);
         if (o.overflow)

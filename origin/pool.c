@@ -227,6 +227,13 @@ static enum org_db_outcome outcome_of(const PGresult *r) {
         return ORG_DB_FAILED;
 }
 
+/* Deadlocks that repeats did not mend, and memory, locks among it. */
+static bool may_divide(const PGresult *r) {
+        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+
+        return s && (strncmp(s, "40", 2) == 0 || strncmp(s, "53", 2) == 0);
+}
+
 static void on_again(struct loop_timer *t) {
         struct org_job *job = NET_CONTAINER_OF(t, struct org_job, again);
         struct org_job **at = &job->db->resting;
@@ -298,6 +305,7 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
         if (tries_again(db, job, result))
                 return;
         reply.outcome = outcome_of(result);
+        reply.may_divide = may_divide(result);
         if (reply.outcome != ORG_DB_REFUSED)
                 tell(db, job, result, reply.outcome);
         code = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);

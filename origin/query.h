@@ -22,6 +22,9 @@ enum org_lane {
 #define ORG_QUERY_TABLE(X)                                                                         \
         X(RESERVE, "reserve", STOCK, 14,                                                           \
           "select * from sluice_api.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)")      \
+        X(RESERVE_BATCH, "batch", STOCK, 14,                                                       \
+          "select * from sluice_api.reserve_batch($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,"     \
+          "$14)")                                                                                  \
         X(RESERVE_ORDER, "order", STOCK, 13,                                                       \
           "select * from sluice_api.reserve_order($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)")    \
         X(CONFIRM, "confirm", STOCK, 3, "select * from sluice_api.confirm($1,$2,$3)")              \
@@ -30,7 +33,7 @@ enum org_lane {
         X(EXPIRE, "expire", STOCK, 1, "select * from sluice_api.expire($1)")                       \
         X(HOLD_GET, "hold_get", STOCK, 1, "select sluice_api.hold_get($1)")                        \
         X(HOLD_EVENTS, "hold_events", STOCK, 1, "select sluice_api.hold_events($1)")               \
-        X(ITEM_PUT, "item_put", STOCK, 4, "select * from sluice_api.item_put($1,$2,$3,$4)")        \
+        X(ITEM_PUT, "item_put", STOCK, 5, "select * from sluice_api.item_put($1,$2,$3,$4,$5)")     \
         X(ITEM_GET, "item_get", STOCK, 2, "select sluice_api.item_json($1,$2)")                    \
         X(ITEM_PAUSE, "item_pause", STOCK, 4, "select sluice_api.item_pause($1,$2,$3,$4)")         \
         X(SALE_PUT, "sale_put", SALES, 6, "select * from sluice_api.sale_put($1,$2,$3,$4,$5,$6)")  \
@@ -41,7 +44,8 @@ enum org_lane {
           "select * from sluice_api.sale_verb($1,$2,$3,$4,$5,$6)")                                 \
         X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)")              \
         X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
-        X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")
+        X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")                        \
+        X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")
 
 enum org_query {
 #define X(id, tag, lane, n, text) ORG_Q_##id,
@@ -72,6 +76,7 @@ enum org_answer_column {
         ORG_ANSWER_BEFORE_US,
         ORG_ANSWER_WAIT_US,
         ORG_ANSWER_EXPIRED,
+        ORG_ANSWER_BATCH,
         ORG_ANSWER_COLUMNS,
 };
 

@@ -7,6 +7,7 @@
 #include "conf/limits.h"
 #include "net/clock.h"
 #include "net/log.h"
+#include "origin/batch.h"
 #include "origin/demo.h"
 #include "origin/expiry.h"
 #include "origin/hold.h"
@@ -232,6 +233,8 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
         if (r == 0)
                 r = org_db_new(l, conf, &s->db);
         if (r == 0)
+                r = org_batch_new(s, &s->batch);
+        if (r == 0)
                 r = org_snapshot_new(s, &s->snapshot);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
@@ -246,6 +249,7 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
 void org_service_close(struct org_service *s) {
         memory_watch_stop(&s->memory);
         org_db_free(&s->db);
+        org_batch_free(&s->batch);
         org_expiry_free(&s->expiry);
         org_snapshot_free(&s->snapshot);
         http_server_free(&s->server);

@@ -15,6 +15,7 @@
 #include "net/metrics.h"
 #include "origin/db.h"
 
+struct org_batch;
 struct org_snapshot;
 struct org_expiry;
 
@@ -58,6 +59,7 @@ struct org_service {
         struct memory_watch memory;
         struct watchdog watchdog;
         struct org_db *db;
+        struct org_batch *batch;
         struct jwt_keys *pass_keys; /* NULL: passes are not looked at */
         struct org_snapshot *snapshot;
         struct org_expiry *expiry;

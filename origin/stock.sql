@@ -20,7 +20,8 @@ create schema sluice_api;
 -- code: created, ok, replayed, or the problem's word. body: the hold as JSON.
 -- before_us: from the statement's start until the item row was asked for;
 -- wait_us: until it was ours; null when the step does not touch it. expired: due
--- holds that were taken back on the way.
+-- holds that were taken back on the way. batch: whether the item's holds are to
+-- be decided together; null when nobody looked.
 create type sluice_api.answer as (
         code      text,
         body      text,
@@ -30,7 +31,8 @@ create type sluice_api.answer as (
         hold      text,
         before_us bigint,
         wait_us   bigint,
-        expired   bigint
+        expired   bigint,
+        batch     boolean
 );
 
 create function sluice_api.say(p_code text, p_body text default null,
@@ -41,7 +43,7 @@ returns sluice_api.answer
 language plpgsql immutable as $$
 begin
         return (p_code, p_body, p_available, p_version, p_state, p_hold, p_before_us,
-                p_wait_us, sluice_api.expired_here())::sluice_api.answer;
+                p_wait_us, sluice_api.expired_here(), null)::sluice_api.answer;
 end $$;
 
 -- Holds taken back in this transaction so far.
@@ -65,15 +67,17 @@ create type sluice_api.stock as (
         sold      bigint,
         shipped   bigint,
         n         bigint,
-        paused    text
+        paused    text,
+        due       bigint, -- of available: held in the row, and past their end
+        batch     boolean
 );
 
--- Everything here is PL/pgSQL, even where SQL would do: its plans are made once
--- a session, those of SQL functions in every transaction. Views melt into the
--- statements that name them.
+-- What asks a table is PL/pgSQL, even where SQL would do: its plans are made once
+-- a session, those of SQL functions in every transaction. Views, and SQL functions
+-- of one expression, melt into the statements that name them.
 create view sluice_api.stock_of_items as
         select i.tenant, i.item, i.total, i.available + d.due as available,
-               i.held - d.due as held, i.sold, i.shipped, i.n, i.paused
+               i.held - d.due as held, i.sold, i.shipped, i.n, i.paused, d.due, i.batch
         from sluice.item i cross join lateral (
                 select coalesce(sum(h.qty), 0)::bigint as due
                 from sluice.hold h
@@ -86,7 +90,7 @@ language plpgsql as $$
 declare
         v sluice_api.stock;
 begin
-        select total, available, held, sold, shipped, n, paused into v
+        select total, available, held, sold, shipped, n, paused, due, batch into v
         from sluice_api.stock_of_items where tenant = p_tenant and item = p_item;
         return v;
 end $$;
@@ -103,6 +107,40 @@ begin
                   and location = p_item.location and state = 'held' and expires_at <= now()) end;
 end $$;
 
+-- The buyer's turn in this sale: a lock on this number, held until the end of
+-- the transaction, makes two keys of one buyer count one after the other. Two
+-- buyers who share a number wait for each other, and no more.
+create function sluice_api.buyer_number(p_tenant text, p_sale text, p_buyer text) returns bigint
+language sql immutable as $$
+        select hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0)
+$$;
+
+-- Holds that take of their buyers' allowance now. To be asked by turn, which has
+-- an index, and by sale and buyer, since a number may be shared.
+create view sluice_api.counted as
+        select id, sale, buyer, qty, created_at, tx,
+               sluice_api.buyer_number(tenant, sale, buyer) as turn
+        from sluice.hold
+        where sale is not null
+          and (state in ('sold', 'shipped') or state = 'held' and expires_at > now());
+
+-- Why a sale lets nobody hold anything new now; null: it does. p_item null: of
+-- whatever item; p_round null: of whatever round.
+create function sluice_api.window_refuses(p_sale sluice.sale, p_tenant text, p_item text,
+                                          p_round bigint, p_revoked boolean)
+returns text
+language sql stable as $$
+        select case
+                when p_sale.sale is null then 'not_found'
+                when p_sale.tenant <> p_tenant
+                     or p_item is not null and p_sale.item is distinct from p_item
+                        then 'sale_differs'
+                when p_sale.closed_at is not null or p_sale.closes_at <= now() then 'closed'
+                when p_sale.opens_at > now() then 'not_open'
+                when p_sale.paused_at is not null and p_sale.hard then 'paused'
+                when p_round <> p_sale.round or p_revoked then 'pass_revoked' end
+$$;
+
 -- What a sale's window says to one buyer now.
 create type sluice_api.sale_window as (
         refuses      text,   -- why nothing new may be held; null: it may
@@ -113,7 +151,6 @@ create type sluice_api.sale_window as (
         used         bigint  -- units of the buyer already
 );
 
--- p_item null: of whatever item; p_round null: of whatever round.
 create function sluice_api.window_now(p_sale text, p_tenant text, p_item text, p_buyer text,
                                       p_round bigint)
 returns sluice_api.sale_window
@@ -121,22 +158,11 @@ language plpgsql as $$
 declare
         v sluice_api.sale_window;
 begin
-        select case
-                when s.tenant <> p_tenant or p_item is not null and s.item is distinct from p_item
-                        then 'sale_differs'
-                when s.closed_at is not null or s.closes_at <= now() then 'closed'
-                when s.opens_at > now() then 'not_open'
-                when s.paused_at is not null and s.hard then 'paused'
-                when p_round <> s.round then 'pass_revoked'
-                when exists (select from sluice.revocation r
-                             where r.sale = s.sale and r.round = s.round
-                               and r.account = p_buyer) then 'pass_revoked' end,
+        select sluice_api.window_refuses(s, p_tenant, p_item, p_round, exists (
+                        select from sluice.revocation r
+                        where r.sale = s.sale and r.round = s.round and r.account = p_buyer)),
                s.item, s.per_account, s.hold_seconds, s.round,
-               (select coalesce(sum(h.qty), 0)
-                from sluice.hold h
-                where h.tenant = p_tenant and h.sale = p_sale and h.buyer = p_buyer
-                  and (h.state in ('sold', 'shipped')
-                       or h.state = 'held' and h.expires_at > now()))
+               sluice_api.units_of(p_tenant, p_sale, p_buyer, null)
         into v
         from sluice.sale s where s.sale = p_sale;
         if not found then
@@ -168,9 +194,8 @@ language sql stable as $$
 $$;
 
 create function sluice_api.hold_json(p_hold sluice.hold) returns text
-language plpgsql stable as $$
-begin
-        return json_build_object(
+language sql stable as $$
+        select json_build_object(
                 'hold', sluice_api.hold_name(p_hold.id),
                 'sale', p_hold.sale,
                 'qty', p_hold.qty,
@@ -181,8 +206,8 @@ begin
                 'replaces', sluice_api.hold_name(p_hold.replaces),
                 'tenant', p_hold.tenant,
                 'item', p_hold.item,
-                'buyer', p_hold.buyer)::text;
-end $$;
+                'buyer', p_hold.buyer)::text
+$$;
 
 -- Units of the sale that the buyer has or had bought; `p_but` is not counted.
 create function sluice_api.units_of(p_tenant text, p_sale text, p_buyer text, p_but uuid)
@@ -191,10 +216,9 @@ language plpgsql as $$
 begin
         return (
         select coalesce(sum(qty), 0)::bigint
-        from sluice.hold
-        where tenant = p_tenant and sale = p_sale and buyer = p_buyer
-          and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
-          and id is distinct from p_but);
+        from sluice_api.counted
+        where turn = sluice_api.buyer_number(p_tenant, p_sale, p_buyer)
+          and sale = p_sale and buyer = p_buyer and id is distinct from p_but);
 end $$;
 
 -- The word for "no" when p_qty units are asked of this stock; null if there
@@ -219,14 +243,6 @@ begin
                                            'version', sluice_api.version_text(p_stock.n),
                                            'state', p_state, 'hold', p_hold)::text;
 end $$;
-
--- The buyer's turn in this sale: a lock on this number, held until the end of
--- the transaction, makes two keys of one buyer count one after the other. Two
--- buyers who share a number wait for each other, and no more.
-create function sluice_api.buyer_number(p_tenant text, p_sale text, p_buyer text) returns bigint
-language sql immutable as $$
-        select hashtextextended(p_tenant || chr(1) || p_sale || chr(1) || p_buyer, 0)
-$$;
 
 create function sluice_api.note(p_hold sluice.hold, p_from text, p_to text, p_reason text,
                                 p_actor text)
@@ -368,7 +384,7 @@ begin
                         v_open := sluice_api.open_hold(p_tenant, p_sale, p_buyer, null);
                 end if;
                 return (v_why, null, v_stock.available, sluice_api.version_text(v_stock.n),
-                        null, v_open, null, null, null)::sluice_api.answer;
+                        null, v_open, null, null, null, v_stock.batch)::sluice_api.answer;
         end if;
 
         with born as (
@@ -410,9 +426,290 @@ begin
                 sluice_api.version_text(v_item.n), 'held', null,
                 sluice_api.us(statement_timestamp(), v_asked),
                 sluice_api.us(v_asked, clock_timestamp()),
-                sluice_api.expired_here())::sluice_api.answer;
+                sluice_api.expired_here(), v_item.batch)::sluice_api.answer;
 end $$;
 
+-- One of several who ask for the same item, and what came of it.
+create type sluice_api.asker as (
+        no          bigint, -- in order of arrival, from 1
+        id          uuid,
+        buyer       text,
+        qty         bigint,
+        sale        text,
+        key         text,
+        request     bytea,
+        pass_jti    text,
+        channel     text,
+        order_ref   text,
+        seconds     bigint, -- that the hold lasts
+        round       bigint, -- of the sale
+        per_account bigint,
+        turn        bigint, -- the buyer's number; null without a sale
+        mark        bigint, -- of buyer and key: equal for twins
+        used        bigint, -- units of the buyer already
+        known       uuid,   -- the hold that stands under the key
+        why         text    -- null: granted, or known. short: of units. twin: another
+                            -- has the key. again: not to be decided here
+);
+
+-- Gives p_left units out in order of arrival. Each is decided as if those before
+-- it had been decided alone: what is too much for the allowance or for what is
+-- left is refused, and does not stand in the way of a smaller one behind it. So
+-- where all ask for the same number, the granted ones are a prefix. Fills `why`
+-- in where it is null.
+create function sluice_api.share_out(p_askers sluice_api.asker[], p_left bigint)
+returns sluice_api.asker[]
+language plpgsql immutable as $$
+declare
+        v_askers sluice_api.asker[] := p_askers;
+        v_turns  bigint[] := array(select turn from unnest(p_askers));
+        v_marks  bigint[] := array(select mark from unnest(p_askers));
+        v_given  bigint[] := array_fill(0::bigint, array[cardinality(p_askers)]);
+        v_taken  boolean[] := array_fill(false, array[cardinality(p_askers)]);
+        v_left   bigint := p_left;
+        v_turn   int; -- where the buyer, and the key, are seen first
+        v_mark   int;
+        a        sluice_api.asker;
+begin
+        for i in 1 .. cardinality(p_askers) loop
+                a := p_askers[i];
+                continue when a.known is not null;
+                v_turn := coalesce(array_position(v_turns, a.turn), i);
+                v_mark := array_position(v_marks, a.mark);
+                a.why := case when v_taken[v_mark] then 'twin'
+                              when a.why is not null then a.why
+                              when a.used + v_given[v_turn] + a.qty > a.per_account
+                                      then 'buyer_limit'
+                              when a.qty > v_left then 'short' end;
+                if a.why is null then
+                        v_given[v_turn] := v_given[v_turn] + a.qty;
+                        v_taken[v_mark] := true;
+                        v_left := v_left - a.qty;
+                else
+                        v_askers[i] := a;
+                end if;
+        end loop;
+        return v_askers;
+end $$;
+
+-- Several asks for one item, decided in one transaction in order of arrival;
+-- the arguments are those of reserve, an array of each. One row an ask, in the
+-- same order, with what reserve would have said; or `again` where only reserve
+-- can: it may wait for another transaction of the same buyer, and for due holds
+-- that somebody else is deciding about. Here nobody waits but for keys, and at
+-- last for the item row, so that no buyer stands in the way of the others.
+--
+-- All rows tell the numbers of the item as the batch leaves it: one version is
+-- one number.
+create function sluice_api.reserve_batch(
+        p_tenant text, p_item text, p_ids uuid[], p_buyers text[], p_qtys bigint[],
+        p_sales text[], p_keys text[], p_requests text[], p_pass_jtis text[],
+        p_rounds bigint[], p_channels text[], p_order_refs text[], p_replay_only boolean[],
+        p_max_hold bigint)
+returns setof sluice_api.answer
+language plpgsql as $$
+declare
+        v_stock  sluice_api.stock := sluice_api.stock_now(p_tenant, p_item);
+        v_now    timestamptz(3) := date_trunc('milliseconds', now());
+        v_askers sluice_api.asker[];
+        v_tried  sluice_api.asker[]; -- those of them for whom something is written
+        v_sum    bigint;             -- their units
+        v_plain  boolean;            -- none of them can be in another's way
+        v_born   uuid[];
+        v_used   bigint[];
+        v_missed bigint[];           -- turns that somebody else has
+        v_back   bigint := 0;
+        v_item   sluice.item;
+        v_asked  timestamptz;
+        v_had    timestamptz;
+        v_version text;
+        v_expired bigint;
+begin
+        if not v_stock.batch then
+                return query select 'again', null, null::bigint, null, null, null, null::bigint,
+                                    null::bigint, null::bigint, false
+                             from generate_subscripts(p_ids, 1);
+                return;
+        end if;
+        -- Plain reads. The keys are looked up after the stock, as in reserve.
+        select array_agg((a.no, a.id, a.buyer, a.qty, a.sale, a.key, a.request, a.pass_jti,
+                          a.channel, a.order_ref, a.seconds, a.round, a.per_account, a.turn,
+                          a.mark, a.used, a.known,
+                          case when a.known is not null then null
+                               when a.replay_only then 'pass_expired'
+                               when v_stock.n is null then 'not_found'
+                               else a.refuses end)::sluice_api.asker order by a.no)
+        into v_askers
+        from (
+                select i.no, i.id, i.buyer, i.qty, i.sale, i.key,
+                       sha256(convert_to(i.request, 'UTF8')) as request, i.pass_jti, i.channel,
+                       i.order_ref, i.replay_only, h.id as known,
+                       least(coalesce(s.hold_seconds, 600), p_max_hold) as seconds, s.round,
+                       s.per_account,
+                       case when i.sale is not null then
+                            sluice_api.buyer_number(p_tenant, i.sale, i.buyer) end as turn,
+                       hashtextextended(i.buyer || chr(1) || i.key, 0) as mark,
+                       case when i.sale is not null then
+                            sluice_api.window_refuses(s, p_tenant, p_item, i.round, exists (
+                                select from sluice.revocation r
+                                where r.sale = s.sale and r.round = s.round
+                                  and r.account = i.buyer)) end as refuses,
+                       (select coalesce(sum(c.qty), 0)::bigint from sluice_api.counted c
+                        where c.turn = sluice_api.buyer_number(p_tenant, i.sale, i.buyer)
+                          and c.sale = i.sale and c.buyer = i.buyer) as used
+                from unnest(p_ids, p_buyers, p_qtys, p_sales, p_keys, p_requests, p_pass_jtis,
+                            p_rounds, p_channels, p_order_refs, p_replay_only)
+                     with ordinality as i (id, buyer, qty, sale, key, request, pass_jti, round,
+                                           channel, order_ref, replay_only, no)
+                left join sluice.sale s on s.sale = i.sale
+                left join lateral (
+                        select id from sluice.hold
+                        where tenant = p_tenant and buyer = i.buyer and idem_key = i.key
+                          and line = 0 limit 1) h on true
+                offset 0) a; -- lest each of its columns be worked out wherever it is named
+
+        select array_agg(a order by a.no) filter (where a.why is null),
+               sum(a.qty) filter (where a.why is null),
+               count(distinct a.turn) = count(a.turn) and count(distinct a.mark) = count(*)
+               and bool_and(a.sale is null or a.used + a.qty <= a.per_account)
+        into v_tried, v_sum, v_plain
+        from unnest(v_askers) a where a.known is null;
+        if v_tried is not null and (not v_plain or v_sum > v_stock.available
+                                    or v_stock.paused is not null) then
+                v_askers := sluice_api.share_out(v_askers, case when v_stock.paused is null
+                        then v_stock.available else 0 end);
+                select array_agg(a order by a.no), sum(a.qty) into v_tried, v_sum
+                from unnest(v_askers) a where a.known is null and a.why is null;
+        end if;
+
+        if v_tried is not null then
+                with born as (
+                        insert into sluice.hold (tenant, id, item, sale, buyer, qty, state,
+                                                 expires_at, created_at, idem_key, request, round,
+                                                 pass_jti, channel, order_ref)
+                        select p_tenant, a.id, p_item, a.sale, a.buyer, a.qty, 'held',
+                               v_now + make_interval(secs => a.seconds), v_now, a.key, a.request,
+                               a.round, a.pass_jti, a.channel, a.order_ref
+                        from unnest(v_tried) a order by a.buyer collate "C", a.key collate "C"
+                        on conflict on constraint hold_key_is_used_once do nothing
+                        returning id)
+                select array_agg(id) into v_born from born;
+                if v_sum > v_stock.available - v_stock.due then
+                        v_back := sluice_api.take_due(p_tenant, p_item, v_sum, false);
+                end if;
+                select array_agg(turn) into v_missed from (
+                        select turn, pg_try_advisory_xact_lock(turn) as got from (
+                                select distinct turn from unnest(v_tried)
+                                where turn is not null order by turn) sorted) turns
+                where not got;
+                -- Under the locks: what the buyers have besides. This transaction
+                -- has made no other hold.
+                select array_agg((
+                        select coalesce(sum(c.qty), 0)::bigint from sluice_api.counted c
+                        where c.turn = a.turn and c.sale = a.sale and c.buyer = a.buyer
+                          and c.tx <> pg_current_xact_id()) order by a.no)
+                into v_used from unnest(v_tried) a;
+                v_plain := v_missed is null and cardinality(v_born) = cardinality(v_tried)
+                           and v_used = array(select used from unnest(v_tried));
+                v_asked := clock_timestamp();
+                if v_plain then
+                        update sluice.item
+                        set available = available + v_back - v_sum, held = held - v_back + v_sum,
+                            n = n + 1
+                        where tenant = p_tenant and item = p_item and location = ''
+                          and available + v_back >= v_sum and paused is null
+                        returning * into v_item;
+                        v_had := clock_timestamp();
+                end if;
+                if v_item.n is null then
+                        -- Something has come between. With the row in hand all is
+                        -- counted again, and who gets nothing is taken out.
+                        select * into v_item from sluice.item
+                        where tenant = p_tenant and item = p_item and location = '' for update;
+                        v_had := clock_timestamp();
+                        select array_agg((a.no, a.id, a.buyer, a.qty, a.sale, a.key, a.request,
+                                          a.pass_jti, a.channel, a.order_ref, a.seconds, a.round,
+                                          a.per_account, a.turn, a.mark, u.used, a.known,
+                                          case when a.turn = any (v_missed) then 'again'
+                                               when a.id = any (v_born) then null
+                                               else 'twin' end)::sluice_api.asker order by a.no)
+                        into v_tried
+                        from unnest(v_tried) with ordinality a join unnest(v_used)
+                             with ordinality u (used, ordinality) using (ordinality);
+                        v_tried := sluice_api.share_out(v_tried, case when v_item.paused is null
+                                then v_item.available + v_back else 0 end);
+                        delete from sluice.hold
+                        where tenant = p_tenant and id in (select id from unnest(v_tried)
+                                                           where why is not null)
+                          and tx = pg_current_xact_id();
+                        select coalesce(sum(qty), 0) into v_sum
+                        from unnest(v_tried) where why is null;
+                        update sluice.item
+                        set available = available + v_back - v_sum, held = held - v_back + v_sum,
+                            n = n + (v_sum > 0 or v_back > 0)::int
+                        where tenant = p_tenant and item = p_item and location = ''
+                        returning * into v_item;
+                        select array_agg(case when t.no is null then a else t end order by a.no)
+                        into v_askers
+                        from unnest(v_askers) a left join unnest(v_tried) t using (no);
+                end if;
+                insert into sluice.journal (tenant, item, hold, to_state, qty, reason, actor)
+                select p_tenant, p_item, id, 'held', qty, 'reserved', 'buyer'
+                from unnest(v_tried) where why is null order by no;
+                v_stock.available := sluice_api.offer(v_item);
+                v_stock.n := v_item.n;
+                if exists (select from unnest(v_askers) where why = 'short') then
+                        v_stock := sluice_api.stock_now(p_tenant, p_item);
+                end if;
+        end if;
+
+        v_version := sluice_api.version_text(v_stock.n);
+        v_expired := sluice_api.expired_here();
+        return query
+        select (told.answer).* from (
+                select a.no, case
+                        when a.known is null and a.why is null then
+                                ('created', sluice_api.hold_json(h), v_stock.available,
+                                 v_version, 'held', null,
+                                 sluice_api.us(statement_timestamp(), v_asked),
+                                 sluice_api.us(v_asked, v_had), v_expired,
+                                 true)::sluice_api.answer
+                        when h.id is not null then
+                                sluice_api.replay(h, a.request, v_stock)
+                        else sluice_api.refusal(p_tenant, a, v_stock) end as answer
+        from unnest(v_askers) a
+        left join lateral (
+                select * from sluice.hold
+                where tenant = p_tenant and buyer = a.buyer and idem_key = a.key and line = 0
+                  and (a.known is not null or a.why is null or a.why = 'twin') limit 1) h on true
+        offset 0) told order by told.no;
+end $$;
+
+-- Plans are made when a session first asks, which may be while the tables are as
+-- good as empty and every index looks right. With what is known after this they
+-- are made anew.
+create function sluice_api.learn() returns void
+language plpgsql as $$
+begin
+        analyze (skip_locked) sluice.hold;
+end $$;
+
+-- What is said to one of several who got nothing.
+create function sluice_api.refusal(p_tenant text, p_asker sluice_api.asker,
+                                   p_stock sluice_api.stock)
+returns sluice_api.answer
+language plpgsql as $$
+begin
+        return (case p_asker.why
+                        when 'twin' then 'again' -- the one who had the key has it no more
+                        when 'short' then coalesce(sluice_api.shortage(p_stock, p_asker.qty),
+                                                   'again')
+                        else p_asker.why end,
+                null, p_stock.available, sluice_api.version_text(p_stock.n), null,
+                case when p_asker.why = 'buyer_limit' then sluice_api.open_hold(
+                        p_tenant, p_asker.sale, p_asker.buyer, null) end,
+                null, null, null, p_stock.batch)::sluice_api.answer;
+end $$;
 -- Several items under one key, all or nothing: one hold a line. Lines of the
 -- sale's own item belong to the sale; others are sold beside it. Two lines of
 -- one item count together.
@@ -536,10 +833,9 @@ language plpgsql as $$
 begin
         return (
         select sluice_api.hold_name(id)
-        from sluice.hold
-        where tenant = p_tenant and sale = p_sale and buyer = p_buyer
-          and (state in ('sold', 'shipped') or state = 'held' and expires_at > now())
-          and id is distinct from p_but
+        from sluice_api.counted
+        where turn = sluice_api.buyer_number(p_tenant, p_sale, p_buyer)
+          and sale = p_sale and buyer = p_buyer and id is distinct from p_but
         order by created_at limit 1);
 end $$;
 
@@ -793,12 +1089,15 @@ begin
                         'tenant', tenant, 'item', item, 'total', total,
                         'on_hand', total - shipped, 'reserved', held + sold - shipped,
                         'available', available, 'held', held, 'sold', sold, 'shipped', shipped,
-                        'version', sluice_api.version_text(n), 'paused', paused)::text
+                        'version', sluice_api.version_text(n), 'paused', paused,
+                        'batch', case when batch then 'on' else 'off' end)::text
                 from sluice_api.stock_of_items where tenant = p_tenant and item = p_item);
 end $$;
 
--- Sets an item's total. Never below what is held or sold.
-create function sluice_api.item_put(p_tenant text, p_item text, p_total bigint, p_actor text)
+-- Sets an item's total, never below what is held or sold, and whether its holds
+-- are decided together; p_batch null: as it is.
+create function sluice_api.item_put(p_tenant text, p_item text, p_total bigint, p_actor text,
+                                    p_batch boolean)
 returns sluice_api.answer
 language plpgsql as $$
 declare
@@ -806,8 +1105,8 @@ declare
         v_old  bigint;
         v_back bigint := 0;
 begin
-        insert into sluice.item (tenant, item, total, available)
-        values (p_tenant, p_item, p_total, p_total)
+        insert into sluice.item (tenant, item, total, available, batch)
+        values (p_tenant, p_item, p_total, p_total, coalesce(p_batch, true))
         on conflict do nothing;
         if found then
                 v_code := 'created';
@@ -822,9 +1121,9 @@ begin
                 where tenant = p_tenant and item = p_item and location = '' for update;
                 update sluice.item
                 set total = p_total, available = available + v_back + p_total - total,
-                    held = held - v_back, n = n + 1
+                    held = held - v_back, n = n + 1, batch = coalesce(p_batch, batch)
                 where tenant = p_tenant and item = p_item and location = ''
-                  and (total <> p_total or v_back > 0)
+                  and (total <> p_total or v_back > 0 or batch <> p_batch)
                   and p_total >= held - v_back + sold;
                 if not found and v_old <> p_total then
                         perform sluice_api.refuse('conflict',

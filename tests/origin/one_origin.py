@@ -1,4 +1,6 @@
 """The origin alone on a private PostgreSQL: no gateway, straight calls."""
+import collections
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -65,13 +67,13 @@ class Origin:
     def fresh(self, word):
         return f"{word}-{uuid.uuid4().hex[:10]}"
 
-    def item(self, total):
+    def item(self, total, **more):
         name = self.fresh("i")
-        self.put_total(name, total)
+        self.put_total(name, total, **more)
         return name
 
-    def put_total(self, item, total):
-        answer = self.api.put(f"/v1/tenants/{self.tenant}/items/{item}", {"total": total})
+    def put_total(self, item, total, **more):
+        answer = self.api.put(f"/v1/tenants/{self.tenant}/items/{item}", {"total": total, **more})
         assert answer.status in (200, 201), answer
         return answer.json
 
@@ -177,3 +179,18 @@ def assert_problem(answer, status, code):
     assert (answer.status, answer.json["code"]) == (status, code), answer
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json["status"] == status
+
+
+def at_once(count, call):
+    """Runs call(0..count-1), all let go in the same moment."""
+    gate = threading.Barrier(count)
+
+    def one(number):
+        gate.wait()
+        return call(number)
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def statuses(answers):
+    return collections.Counter(answer.status for answer in answers)

@@ -284,7 +284,7 @@ def test_any_pool_does_everything(make_origin, connections, depth):
 
 def test_more_than_may_wait_is_503_and_nothing_is_held(make_origin):
     origin = make_origin(database={"connections": 3, "pipeline_depth": 1, "max_waiting": 2,
-                                   "lock_timeout": "1s"})
+                                   "lock_timeout": "1s"}, reserve={"batch_max": 1})
     item = origin.item(100)
     with origin.database() as cursor:
         cursor.execute("begin; select 1 from sluice.item where item = %s for update", (item,))

@@ -1,27 +1,11 @@
 """Two at once: buyers for the last unit, keys of one buyer, payment and expiry."""
 import collections
 import concurrent.futures
-import threading
 
 import pytest
 
-from one_origin import assert_problem
+from one_origin import assert_problem, at_once, statuses
 from run.process import wait_until
-
-
-def at_once(count, call):
-    """Runs call(0..count-1), all let go in the same moment."""
-    gate = threading.Barrier(count)
-
-    def one(number):
-        gate.wait()
-        return call(number)
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        return list(pool.map(one, range(count)))
-
-
-def statuses(answers):
-    return collections.Counter(answer.status for answer in answers)
 
 
 def test_one_key_ten_times_in_a_row_is_one_hold(origin):
