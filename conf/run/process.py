@@ -24,14 +24,15 @@ def wait_until(question, seconds, what, promised=False):
     """Asks until the answer is true and returns it; Failed at the deadline. One that
     was promised by the programs is theirs, however busy the machine is."""
     seconds *= 1 if promised else PATIENCE
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.02
     while True:
         answer = question()
         if answer:
             return answer
         if time.monotonic() >= deadline:
             raise Failed(f"waited {seconds:.0f} s in vain: {what}")
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * 1.3, 0.2)  # asking costs those who are asked
 
 
 def port_range():

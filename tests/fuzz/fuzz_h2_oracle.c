@@ -132,6 +132,8 @@ static const struct difference allowed[] = {
          "and drops it"},
         {H2_DATA, H2_PROTOCOL_ERROR, NONE, true, is_padded,
          "RFC 9113, 6.1: more padding than payload; the oracle skips it where the stream is over"},
+        {H2_DATA, H2_PROTOCOL_ERROR, H2_STREAM_CLOSED, true, is_padded,
+         "wrong twice: its padding, and its stream is half-closed"},
         {H2_HEADERS, H2_STREAM_CLOSED, ANY, true, NULL,
          "RFC 9113, 5.1: after its end or reset; the oracle only decodes it"},
         {H2_HEADERS, H2_PROTOCOL_ERROR, ANY, true, NULL,
