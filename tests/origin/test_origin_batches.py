@@ -8,15 +8,33 @@ import uuid
 
 import pytest
 
-from one_origin import assert_problem, at_once, statuses
+from one_origin import Origin, assert_problem, at_once, statuses
 from run.process import wait_until
 
-PATIENT = {"lock_timeout": "20s", "statement_timeout": "20s"}
+PATIENT = {"lock_timeout": "60s", "statement_timeout": "60s"}
 
 
 @pytest.fixture
 def patient(make_origin):
     return make_origin(database=PATIENT, expiry={"enabled": False})
+
+
+@pytest.fixture(scope="module")
+def patient_for_many(shared_origin):
+    origin = Origin(shared_origin.stack.postgres, database=PATIENT)
+    try:
+        yield origin.start()
+    finally:
+        origin.stop()
+
+
+@pytest.fixture
+def crowded(patient_for_many):
+    """For crowds: one origin for all of them, with time for a busy machine."""
+    yield patient_for_many
+    assert patient_for_many.errors() == []
+    verdict = patient_for_many.invariant()
+    assert verdict["ok"] and verdict["violations"] == [], verdict
 
 
 class Gathering:
@@ -329,12 +347,13 @@ def test_a_broken_rule_in_a_batch_pauses_the_item(patient):
 
 
 def test_a_lock_that_takes_too_long_is_503_for_each_and_no_key_is_spent(make_origin):
-    origin = make_origin(database={"lock_timeout": "1s", "statement_timeout": "20s"})
+    origin = make_origin(database={"lock_timeout": "5s", "statement_timeout": "60s"})
     item = origin.item(50)
     buyers = [origin.fresh("b") for _ in range(5)]
     with gathering(origin, item) as together:
-        for buyer in buyers:
-            together.ask(buyer, key="k")
+        together.asked = [together.pool.submit(origin.reserve, item, buyer, key="k")
+                          for buyer in buyers]
+        wait_until(lambda: origin.metric("sluice_batch_gathered") == 5, 5, "all have gathered")
         wait_until(lambda: all(asked.done() for asked in together.asked), 15, "all are answered")
     for answer in (together.first, *together.answers()):
         assert_problem(answer, 503, "paused")
@@ -449,76 +468,76 @@ BOTH = pytest.mark.parametrize("batch", ["on", "off"])
 
 
 @BOTH
-def test_ninety_nine_left_and_a_hundred_ask(origin, batch):
-    item = origin.item(99, batch=batch)
-    answers = at_once(100, lambda _: origin.reserve(item))
+def test_ninety_nine_left_and_a_hundred_ask(crowded, batch):
+    item = crowded.item(99, batch=batch)
+    answers = at_once(100, lambda _: crowded.reserve(item))
     assert statuses(answers) == {201: 99, 409: 1}
     assert len({answer.json["hold"] for answer in answers if answer.status == 201}) == 99
 
 
 @BOTH
 @pytest.mark.parametrize("buyers", [50, 200])
-def test_many_for_one_unit(origin, batch, buyers):
-    item = origin.item(1, batch=batch)
-    answers = at_once(buyers, lambda _: origin.reserve(item))
+def test_many_for_one_unit(crowded, batch, buyers):
+    item = crowded.item(1, batch=batch)
+    answers = at_once(buyers, lambda _: crowded.reserve(item))
     assert statuses(answers) == {201: 1, 409: buyers - 1}
     assert {answer.json["code"] for answer in answers if answer.status == 409} == {"all_held"}
 
 
 @BOTH
-def test_a_thousand_buyers_of_one_to_five_units(origin, batch):
-    item = origin.item(1000, batch=batch)
-    sale = origin.sale(item, per_account=5)
+def test_a_thousand_buyers_of_one_to_five_units(crowded, batch):
+    item = crowded.item(1000, batch=batch)
+    sale = crowded.sale(item, per_account=5)
 
     def buy(number):
-        return 1 + number % 5, origin.reserve(item, qty=1 + number % 5, sale=sale)
+        return 1 + number % 5, crowded.reserve(item, qty=1 + number % 5, sale=sale)
     with concurrent.futures.ThreadPoolExecutor(60) as pool:
         answers = list(pool.map(buy, range(1000)))
     held = sum(qty for qty, answer in answers if answer.status == 201)
-    stock = origin.stock(item)
+    stock = crowded.stock(item)
     assert (stock["held"], stock["available"]) == (held, 1000 - held)
     assert {answer.status for _, answer in answers} == {201, 409}
     smallest = min(qty for qty, answer in answers if answer.status == 409)
     assert stock["available"] < smallest, "what is left was too little for all who were refused"
-    assert origin.sql("select sum(qty) from sluice.hold where item = %s", item) == [(held,)]
+    assert crowded.sql("select sum(qty) from sluice.hold where item = %s", item) == [(held,)]
     if batch == "on":
-        count, = origin.sql("select count(distinct tx) from sluice.hold where item = %s", item)[0]
+        count, = crowded.sql("select count(distinct tx) from sluice.hold where item = %s", item)[0]
         assert count < len([answer for _, answer in answers if answer.status == 201])
 
 
 @BOTH
-def test_two_keys_of_one_buyer_at_once(origin, batch):
-    item = origin.item(500, batch=batch)
-    sale = origin.sale(item, per_account=1)
+def test_two_keys_of_one_buyer_at_once(crowded, batch):
+    item = crowded.item(500, batch=batch)
+    sale = crowded.sale(item, per_account=1)
     for _ in range(25):
-        name = origin.fresh("b")
-        answers = at_once(8, lambda k: origin.reserve(item, f"{name}-{k % 4}",
+        name = crowded.fresh("b")
+        answers = at_once(8, lambda k: crowded.reserve(item, f"{name}-{k % 4}",
                                                       key=f"k{k // 4}", sale=sale))
         assert statuses(answers) == {201: 4, 403: 4}
-    assert origin.stock(item)["held"] == 100
+    assert crowded.stock(item)["held"] == 100
 
 
 @BOTH
-def test_orders_in_opposite_order_race_batches(origin, batch):
-    first, second = origin.item(4000, batch=batch), origin.item(4000, batch=batch)
-    sale = origin.sale(first, per_account=1000)
+def test_orders_in_opposite_order_race_batches(crowded, batch):
+    first, second = crowded.item(4000, batch=batch), crowded.item(4000, batch=batch)
+    sale = crowded.sale(first, per_account=1000)
 
     def one(number):
         buyer = f"b{number % 7}"
         if number % 4 == 0:
-            return origin.order([(first, 1), (second, 2)], buyer, sale=sale)
+            return crowded.order([(first, 1), (second, 2)], buyer, sale=sale)
         if number % 4 == 1:
-            return origin.order([(second, 1), (first, 2)], buyer, sale=sale)
-        return origin.reserve(first if number % 4 == 2 else second, buyer,
+            return crowded.order([(second, 1), (first, 2)], buyer, sale=sale)
+        return crowded.reserve(first if number % 4 == 2 else second, buyer,
                               sale=sale if number % 4 == 2 else None)
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         answers = list(pool.map(one, range(400)))
     assert statuses(answers) == {201: 400}
-    assert origin.stock(first)["held"] == origin.stock(second)["held"] == 400
+    assert crowded.stock(first)["held"] == crowded.stock(second)["held"] == 400
 
 
 def test_batches_of_two_origins_share_one_item(make_origin):
-    one, two = make_origin(), make_origin(start=False)
+    one, two = make_origin(database=PATIENT), make_origin(start=False, database=PATIENT)
     two.url = two.stack.database_url = one.url
     two.start()
     item = one.item(150)
