@@ -32,12 +32,12 @@ enum http_load_level {
 };
 
 struct http_load {
-        int64_t ceiling_ms; /* of a turn's age; 0: none */
-        int64_t turn_ms;    /* the turn that is counted */
-        int64_t age_ms;     /* of it, when last looked at; 0: not yet */
-        int64_t flushed_ms; /* its age when output last was to leave */
-        int64_t allowed_ms; /* its age above which it is busy */
-        int64_t busy_since_ms;
+        int64_t ceiling_ms;       /* of a turn's age; 0: none */
+        int64_t turn_ms;          /* the turn that is counted */
+        int64_t age_ms;           /* of it, when last looked at; 0: not yet */
+        int64_t flushed_ms;       /* its age when output last was to leave */
+        int64_t allowed_ms;       /* its age above which it is busy */
+        int64_t busy_since_ms;    /* the turn in which it became so */
         int64_t worked_before_ms; /* by the loop's thread, until then */
         int64_t busy_at_ms;       /* when it last was seen to be; 0: never */
         uint32_t requests;        /* of it so far */
@@ -48,6 +48,7 @@ struct http_load {
 
 /* Counts a request of the present turn and says what is to become of it. */
 enum http_load_level http_load_add(struct http_load *l, const struct loop *loop);
+/* True when it was busy less than `within_ms` before `now_ms`, an instant of the loop. */
 bool http_load_was_busy(const struct http_load *l, int64_t now_ms, int64_t within_ms);
 /* True when it was busy within a quarter of a second. */
 bool http_load_is_busy(const struct http_load *l, int64_t now_ms);

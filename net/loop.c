@@ -58,8 +58,12 @@ int64_t loop_clock_ms(void) {
         return loop_clock_us() / 1000;
 }
 
+int64_t loop_worked_us(void) {
+        return clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t loop_worked_ms(void) {
-        return clock_us(CLOCK_THREAD_CPUTIME_ID) / 1000;
+        return loop_worked_us() / 1000;
 }
 
 static void read_clock(struct loop *l) {

@@ -78,8 +78,9 @@ int64_t loop_now_ms(const struct loop *l);
 /* The monotonic clock read anew, in ms and in us; any thread. */
 int64_t loop_clock_ms(void);
 int64_t loop_clock_us(void);
-/* What the calling thread has worked so far, in ms; a system call. */
+/* Processor time of the calling thread so far, in ms and in us; a system call. */
 int64_t loop_worked_ms(void);
+int64_t loop_worked_us(void);
 
 /* `fd` stays the caller's. Nothing is watched until loop_io_want(). */
 void loop_io_init(struct loop *l, struct loop_io *io, int fd,

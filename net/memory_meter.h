@@ -42,6 +42,7 @@ struct memory_paths {
 void memory_meter_open(struct memory_meter *m, uint64_t limit_bytes,
                        const struct memory_paths *paths);
 void memory_meter_close(struct memory_meter *m);
+/* Bytes in use; 0 when nothing could be read. */
 uint64_t memory_meter_read(const struct memory_meter *m);
 
 #endif

@@ -1,7 +1,6 @@
 #include "net/memory_watch.h"
 
 #include <malloc.h>
-#include <time.h>
 
 #include "net/log.h"
 
@@ -34,22 +33,16 @@ enum memory_stage memory_stage_next(enum memory_stage now, uint64_t used_bytes,
         return MEMORY_EASY;
 }
 
-static int64_t thread_us(void) {
-        struct timespec ts;
-        int r = clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-        assert(r == 0);
-        return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 /* What was freed may still be with the C library: that goes back before a stage is
  * judged, and before more is cut on top of what was. Others wait for the library's
  * locks meanwhile, so it takes a small share of the time, unless it is urgent. */
 static bool trim(struct memory_watch *w, enum memory_stage stage) {
-        int64_t now_ms = loop_clock_ms(), began_us = thread_us();
+        int64_t now_ms = loop_clock_ms(), began_us = loop_worked_us();
         if (now_ms < w->trim_at_ms)
                 return false;
         (void)malloc_trim(0);
-        w->trim_at_ms = now_ms + TRIM_MS + (thread_us() - began_us) * trim_rests[stage] / 1000;
+        int64_t took_us = loop_worked_us() - began_us;
+        w->trim_at_ms = now_ms + TRIM_MS + took_us * trim_rests[stage] / 1000;
         return true;
 }
 

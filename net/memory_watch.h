@@ -1,5 +1,5 @@
 /* net/memory_watch.h - how near the process is to its memory's limit, judged a
- * few times a second and told to all loops.
+ * few times a second, forty times once half of it is in use, and told to all loops.
  *
  *   EASY --85 %--> SHUT --92 %--> LEAVE --95 %--> CUT
  *
@@ -54,8 +54,8 @@ struct memory_watch {
         void (*on_strain)(struct memory_watch *w);     /* measured, and it is not easy; or NULL */
 };
 
-/* Measures once, says what was found, and goes on by itself. `limit_bytes` 0:
- * what the system allows. */
+/* Measures once, says what was found, and goes on by itself. That first time, too,
+ * `on_strain` may be called. `limit_bytes` 0: what the system allows. */
 void memory_watch_start(struct memory_watch *w, struct loop *l, uint64_t limit_bytes,
                         void (*on_strain)(struct memory_watch *w));
 /* Also when it was never started. */

@@ -27,7 +27,8 @@ void *pool_take_zero(struct pool *p, size_t n);
 void *pool_resize(struct pool *p, void *piece, size_t n);
 void pool_give(struct pool *p, void *piece); /* NULL is nothing */
 
-/* What nobody has needed since the last call may go back to the system. */
+/* What nobody has needed since the last call may go back to the system: that is
+ * pool_trim_some()'s work. */
 void pool_trim(struct pool *p);
 /* Gives half a MiB of it back. True: there is more. */
 bool pool_trim_some(struct pool *p);

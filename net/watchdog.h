@@ -2,12 +2,13 @@
  *
  * A loop that spins serves nobody, and nobody outside can tell it from one that
  * is busy. The judge is the processor time of the loop's own thread: a timer on
- * that clock sends the thread a signal four times within `report_ms` of it, and
- * whoever is found in the same turn as long ago as that is written to the log
- * with where it is; after `abort_ms` the process ends with SIGABRT, to be started
- * anew. A process that was stopped, starved, or whose machine stood still burns no
- * time and is never held to account for it. Nor is one that sleeps in a
- * turn: what waits for a disk or a lock is not seen here.
+ * that clock sends the thread a signal four times within the shorter of the two
+ * times below (each 5 ms at the most often). Whoever is found in the same turn for
+ * `report_ms` of it is written to the log with where it is; after `abort_ms` the
+ * process ends with SIGABRT, to be started anew. A process that was stopped,
+ * starved, or whose machine stood still burns no time and is never held to account
+ * for it. Nor is one that sleeps in a turn: what waits for a disk or a lock is not
+ * seen here.
  *
  * A place is MODULE+0xOFFSET, the innermost first: `addr2line -fie MODULE OFFSET`.
  *

@@ -26,15 +26,9 @@ static struct watchdog dog;
 static int turns_left;
 static int go_on[2];
 
-static int64_t processor_ms(void) {
-        struct timespec ts;
-        assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts), 0);
-        return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 __attribute__((noinline)) static void spin(int64_t ms) {
-        int64_t end = processor_ms() + ms;
-        while (processor_ms() < end)
+        int64_t end_ms = loop_worked_ms() + ms;
+        while (loop_worked_ms() < end_ms)
                 continue;
 }
 
