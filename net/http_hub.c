@@ -193,9 +193,7 @@ static void drain_all(struct http_hub *h, enum http_conn_state state) {
 /* Ours each time; the C library's, where TLS keeps its share, only after a
  * crowd has left: it holds the allocator's lock for a while. */
 static void memory_trim(struct http_hub *h) {
-        pool_trim(h->pool);
-        if (!loop_timer_is_started(&h->trim_on))
-                loop_timer_start(&h->trim_on, TRIM_ON_MS);
+        http_hub_trim(h);
         if (h->n_conns > h->most_conns)
                 h->most_conns = h->n_conns;
         /* Who was sent away comes back soon, and the others would wait for it. */
@@ -212,6 +210,12 @@ static void on_trim_on(struct loop_timer *t) {
         struct http_hub *h = NET_CONTAINER_OF(t, struct http_hub, trim_on);
         if (pool_trim_some(h->pool))
                 loop_timer_start(t, TRIM_ON_MS);
+}
+
+void http_hub_trim(struct http_hub *h) {
+        pool_trim(h->pool);
+        if (!loop_timer_is_started(&h->trim_on))
+                loop_timer_start(&h->trim_on, TRIM_ON_MS);
 }
 
 /* This loop, not the clients, was late (stopped, or starved): what they sent

@@ -107,6 +107,9 @@ void http_hub_flush_later(struct http_conn *c);
 void http_hub_flush_cancel(struct http_conn *c);
 /* Flushes all who are due. */
 void http_hub_flush(struct http_hub *h);
+/* Gives back what nobody has needed since the last call, in small parts, a few
+ * milliseconds apart. */
+void http_hub_trim(struct http_hub *h);
 /* The connection's read goes on in the next turn without an event. */
 void http_hub_read_again(struct http_conn *c);
 

@@ -82,5 +82,5 @@ void http_memory_act(struct http_hub *h) {
         send_away(h, share);
         if (memory_told_stage(told) == MEMORY_CUT)
                 cut_dearest(h, share);
-        pool_trim(h->pool);
+        http_hub_trim(h);
 }

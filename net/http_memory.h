@@ -24,7 +24,8 @@
 bool http_memory_is_short(const struct http_hub *h);
 /* Acts on the last measurement, if that has not been done. */
 void http_memory_act(struct http_hub *h);
-/* Bytes that the connection's open requests hold. */
+/* Bytes that the connection's open requests hold, and its output that the socket
+ * has not taken. */
 size_t http_memory_held(const struct http_conn *c);
 
 #endif
