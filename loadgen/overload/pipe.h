@@ -1,6 +1,6 @@
-/* loadgen/overload/pipe.h - one HTTP/2 connection that costs its owner far less
- * than it costs the server: the same request again and again, as bytes made
- * beforehand, and of an answer only its status.
+/* loadgen/overload/pipe.h - one HTTP/2 connection that costs its owner little:
+ * the same request again and again, as bytes made beforehand, and of an answer
+ * only its status.
  *
  *   closed -> opening -> open -> leaving -> closed
  *
@@ -10,7 +10,8 @@
  * Units      bytes; instants in microseconds of the monotonic clock.
  * Ownership  a value to embed; closed before its owner goes.
  * Context    the loop's thread; the owner's calls come from reads and from
- *            pipe_flush(), and may open and close no pipe but another.
+ *            pipe_flush(). Of all calls only on_read may close its own pipe, and
+ *            none may open it; others they may open and close.
  */
 #ifndef LOADGEN_OVERLOAD_PIPE_H
 #define LOADGEN_OVERLOAD_PIPE_H

@@ -28,14 +28,14 @@
 
 #define TICK_MS 2
 #define AROUND 40u /* connections that are looked after in a tick */
-#define TICKS_STRANGERS 5
+#define TICKS_NEWCOMERS 5
 #define BURST 10u /* requests that a connection asks at once */
 #define SECOND_US 1000000
 #define PATIENCE_US SECOND_US /* for a free stream */
-#define STRANGER_PATIENCE_US (3 * SECOND_US)
+#define NEWCOMER_PATIENCE_US (3 * SECOND_US)
 #define OPENING_US (30 * (int64_t)SECOND_US)
-#define STRANGERS 512u    /* at a time */
-#define NEWCOMERS_MAX 128 /* a second */
+#define NEWCOMERS 512u         /* at a time */
+#define NEWCOMERS_RATE_MAX 128 /* a second */
 #define PHASES 8
 #define CONNECTIONS_MAX 20000
 
@@ -49,12 +49,12 @@ struct shopper {
         struct pipe pipe;
         uint64_t asked;  /* requests of this phase that were sent or given up */
         uint64_t wanted; /* that are due */
-        int64_t due_us;  /* a stranger: began; a resident: tries again */
+        int64_t due_us;  /* a newcomer: began; a resident: tries again */
 };
 
 static struct {
         struct pipe_shared shared;
-        struct shopper *residents, *strangers;
+        struct shopper *residents, *newcomers;
         uint32_t n_residents, n_open, n_phases;
         double newcomers_per_s;
         uint64_t n_newcomers, n_bursts; /* of this phase */
@@ -73,8 +73,8 @@ static struct shopper *shopper_of(struct pipe *p) {
         return NET_CONTAINER_OF(p, struct shopper, pipe);
 }
 
-static bool is_stranger(const struct shopper *s) {
-        return s >= all.strangers && s < all.strangers + STRANGERS;
+static bool is_newcomer(const struct shopper *s) {
+        return s >= all.newcomers && s < all.newcomers + NEWCOMERS;
 }
 
 static struct tally *tally_now(void) {
@@ -90,7 +90,7 @@ static struct tally *tally_of(int64_t due_us) {
 }
 
 static struct tally_doors *doors_of(const struct shopper *s) {
-        return is_stranger(s) ? &tally_now()->strangers : &tally_now()->residents;
+        return is_newcomer(s) ? &tally_now()->newcomers : &tally_now()->residents;
 }
 
 static int64_t backoff_us(void) {
@@ -130,7 +130,7 @@ static void on_answer(struct pipe *p, int status, int64_t due_us) {
         int64_t now_us = loop_clock_us(), took_us = now_us - due_us;
         bool is_good = status != 0 && status != 503;
         if (is_good)
-                lg_histogram_add(is_stranger(shopper_of(p)) ? &t->newcomers : &t->good,
+                lg_histogram_add(is_newcomer(shopper_of(p)) ? &t->newcomers_us : &t->good_us,
                                  (uint64_t)took_us);
         else if (status == 503)
                 lg_histogram_add(&t->shed_us, (uint64_t)took_us);
@@ -138,7 +138,7 @@ static void on_answer(struct pipe *p, int status, int64_t due_us) {
         t->reset += status == 0;
         if (!is_good)
                 tally_refused(tally_now(), now_us);
-        else if (took_us > TALLY_LATE_US && !is_stranger(shopper_of(p)))
+        else if (took_us > TALLY_LATE_US && !is_newcomer(shopper_of(p)))
                 tally_late(tally_now(), now_us);
         else
                 tally_good(tally_now(), now_us);
@@ -153,18 +153,18 @@ static void fill(struct pipe *p) {
 
 static void on_read(struct pipe *p) {
         struct shopper *s = shopper_of(p);
-        if (is_stranger(s) && p->in_flight == 0)
+        if (is_newcomer(s) && p->in_flight == 0)
                 pipe_close(p);
-        else if (!is_stranger(s) && all.phases[all.now].rate == 0)
+        else if (!is_newcomer(s) && all.phases[all.now].rate == 0)
                 fill(p);
-        else if (!is_stranger(s))
+        else if (!is_newcomer(s))
                 ask_due(s, loop_clock_us());
 }
 
 static void on_open(struct pipe *p) {
         struct shopper *s = shopper_of(p);
         doors_of(s)->opened++;
-        if (is_stranger(s))
+        if (is_newcomer(s))
                 (void)pipe_ask(p, s->due_us);
         else
                 all.n_open++;
@@ -179,7 +179,7 @@ static void on_end(struct pipe *p, enum pipe_end how) {
         d->lost += how == PIPE_LOST;
         if (how != PIPE_LEFT)
                 tally_refused(tally_now(), now_us);
-        if (!is_stranger(s))
+        if (!is_newcomer(s))
                 s->due_us = now_us + backoff_us();
 }
 
@@ -203,26 +203,26 @@ static void bursts_ask(int64_t now_us, int64_t until_us) {
         }
 }
 
-static void stranger_comes(struct shopper *s, int64_t now_us) {
-        struct tally_doors *d = &tally_now()->strangers;
+static void newcomer_comes(struct shopper *s, int64_t now_us) {
+        struct tally_doors *d = &tally_now()->newcomers;
         d->tried++;
         s->due_us = now_us;
         if (pipe_open(&s->pipe, &all.shared) != 0)
                 d->lost++;
 }
 
-static void strangers_tick(int64_t now_us) {
+static void newcomers_tick(int64_t now_us) {
         struct tally *t = tally_now();
         uint64_t due = (uint64_t)((double)(now_us - t->base_us) * all.newcomers_per_s / SECOND_US);
-        for (uint32_t i = 0; i < STRANGERS; i++) {
-                struct shopper *s = &all.strangers[i];
-                if (s->pipe.state != PIPE_CLOSED && now_us - s->due_us > STRANGER_PATIENCE_US) {
-                        t->strangers.waiting++;
+        for (uint32_t i = 0; i < NEWCOMERS; i++) {
+                struct shopper *s = &all.newcomers[i];
+                if (s->pipe.state != PIPE_CLOSED && now_us - s->due_us > NEWCOMER_PATIENCE_US) {
+                        t->newcomers.waiting++;
                         tally_refused(t, now_us);
                         pipe_close(&s->pipe);
                 } else if (s->pipe.state == PIPE_CLOSED && all.n_newcomers < due) {
                         all.n_newcomers++;
-                        stranger_comes(s, now_us);
+                        newcomer_comes(s, now_us);
                 }
         }
 }
@@ -276,14 +276,14 @@ static void go_around(int64_t now_us) {
                 ask_due(s, now_us);
                 pipe_flush(&s->pipe);
         }
-        if (all.ticks++ % TICKS_STRANGERS == 0)
-                strangers_tick(now_us);
+        if (all.ticks++ % TICKS_NEWCOMERS == 0)
+                newcomers_tick(now_us);
 }
 
 static void phases_tick(int64_t now_us) {
         const struct phase *ph = &all.phases[all.now];
         int64_t end_us = tally_now()->base_us + ph->seconds * SECOND_US;
-        lg_histogram_add(&tally_now()->lag, (uint64_t)(now_us - all.ticked_us));
+        lg_histogram_add(&tally_now()->lag_us, (uint64_t)(now_us - all.ticked_us));
         all.ticked_us = now_us;
         if (ph->rate > 0)
                 bursts_ask(now_us, now_us < end_us ? now_us : end_us);
@@ -331,7 +331,8 @@ static bool words_read(int argc, char **argv) {
         double port, connections;
         if (argc < 7 || argc > 6 + PHASES || !number_read(argv[1], 65535, '\0', &port) ||
             strlen(argv[3]) > 126 || !number_read(argv[4], CONNECTIONS_MAX, '\0', &connections) ||
-            connections < 1 || !number_read(argv[5], NEWCOMERS_MAX, '\0', &all.newcomers_per_s))
+            connections < 1 ||
+            !number_read(argv[5], NEWCOMERS_RATE_MAX, '\0', &all.newcomers_per_s))
                 return false;
         for (; all.n_phases < (uint32_t)argc - 6; all.n_phases++)
                 if (!phase_read(argv[6 + all.n_phases], &all.phases[all.n_phases]))
@@ -351,24 +352,24 @@ static bool all_made(const char *ca) {
                 fprintf(stderr, "pour: %s\n", why);
         all.shared.loop = loop_new();
         all.residents = calloc(all.n_residents, sizeof *all.residents);
-        all.strangers = calloc(STRANGERS, sizeof *all.strangers);
+        all.newcomers = calloc(NEWCOMERS, sizeof *all.newcomers);
         all.shared.on_answer = on_answer;
         all.shared.on_read = on_read;
         all.shared.on_open = on_open;
         all.shared.on_end = on_end;
-        return all.shared.tls && all.shared.loop && all.residents && all.strangers;
+        return all.shared.tls && all.shared.loop && all.residents && all.newcomers;
 }
 
 static void all_ended(void) {
         for (uint32_t i = 0; i < all.n_residents; i++)
                 pipe_close(&all.residents[i].pipe);
-        for (uint32_t i = 0; i < STRANGERS; i++)
-                pipe_close(&all.strangers[i].pipe);
+        for (uint32_t i = 0; i < NEWCOMERS; i++)
+                pipe_close(&all.newcomers[i].pipe);
         loop_timer_cancel(&all.tick);
         loop_free(&all.shared.loop);
         tls_context_free(&all.shared.tls);
         free(all.residents);
-        free(all.strangers);
+        free(all.newcomers);
 }
 
 int main(int argc, char **argv) {

@@ -45,12 +45,12 @@ void tally_print(const struct tally *t, double rate, int64_t seconds) {
                ",\"last_bad_ms\":%.1f",
                rate, seconds, t->offered, t->shed, t->reset, t->unsent, t->given_up,
                (double)t->last_bad_us / 1e3);
-        times_print("good_ms", &t->good);
+        times_print("good_ms", &t->good_us);
         times_print("shed_ms", &t->shed_us);
-        times_print("newcomers_ms", &t->newcomers);
-        times_print("lag_ms", &t->lag);
+        times_print("newcomers_ms", &t->newcomers_us);
+        times_print("lag_ms", &t->lag_us);
         doors_print("residents", &t->residents);
-        doors_print("newcomers", &t->strangers);
+        doors_print("newcomers", &t->newcomers);
         printf(",\"slices\":[");
         for (int64_t i = 0; i < slices && i < TALLY_SLICES; i++)
                 printf("%s[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", i ? "," : "", t->slice[i].good,

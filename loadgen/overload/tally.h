@@ -1,5 +1,5 @@
 /* loadgen/overload/tally.h - what came of the requests that were due in one
- * phase, and when in the phase something was last refused.
+ * phase, and when in the phase something was last refused, or answered late.
  *
  * Units      microseconds; slices of 100 ms.
  * Ownership  a plain value.
@@ -36,9 +36,9 @@ struct tally {
         uint64_t reset;    /* sent, and refused or lost with their connection */
         uint64_t unsent;   /* due while there was no connection */
         uint64_t given_up; /* due, and not sent for want of streams */
-        struct lg_histogram good, shed_us, newcomers, lag;
-        struct tally_doors residents, strangers;
-        int64_t last_bad_us; /* since base_us; 0: nothing was */
+        struct lg_histogram good_us, shed_us, newcomers_us, lag_us;
+        struct tally_doors residents, newcomers;
+        int64_t last_bad_us; /* refused or late, since base_us; 0: nothing was */
         struct tally_slice slice[TALLY_SLICES];
 };
 
