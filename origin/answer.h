@@ -21,7 +21,8 @@ struct org_answer {
         json_t *tree;
 };
 
-/* False when the reply is neither rows nor a refusal. */
+/* By the row of that number, or by the refusal, which is of all rows. False when the
+ * reply is neither, or has no such row. */
 bool org_answer_read(struct org_answer *a, const struct org_reply *r, size_t row);
 void org_answer_fini(struct org_answer *a);
 

@@ -154,6 +154,9 @@ static void count_size(struct org_batch *b, size_t n) {
                 i++;
         metrics_add(&b->counters.sizes[i], 1);
         metrics_add(&b->counters.holds, n);
+}
+
+static void learn_if_due(struct org_batch *b) {
         if (metrics_read(&b->counters.holds) < b->learn_at)
                 return;
         b->learn_at *= LEARN_AGAIN;
@@ -168,11 +171,13 @@ static void on_alone(void *user, const struct org_reply *r) {
         struct span together = org_reply_text(r, 0, ORG_ANSWER_BATCH);
 
         if (i) {
-                i->under_way--;
                 if (together.p)
                         i->is_apart = span_eq(together, SPAN("f"));
                 if (c->has_turn)
                         next_turn(i);
+                /* Only now: without memory the next one has ended already, and must not
+                 * take the item away from under us. */
+                i->under_way--;
                 leave_if_idle(i);
         }
         org_hold_reserved(c, r);
@@ -190,6 +195,7 @@ static void run_alone(struct org_batch *b, struct org_batch_item *i, const struc
                 i->is_at_work = i->is_at_work || has_turn;
         }
         count_size(b, 1);
+        learn_if_due(b);
         org_db_run(b->s->db, org_wish_job(w, b->s->conf->max_hold_seconds), on_alone, c);
 }
 
@@ -258,6 +264,7 @@ static void run_together(struct org_batch_item *i, struct org_wish *first, size_
         i->is_at_work = true;
         i->under_way++;
         count_size(b, n);
+        learn_if_due(b);
         org_db_run(b->s->db,
                    org_wishes_job(first, n, b->s->conf->max_hold_seconds, b->scratch,
                                   ORG_WISHES_BYTES_MAX),

@@ -58,6 +58,7 @@ int64_t org_reply_int(const struct org_reply *r, size_t row, int column, int64_t
 /* Jobs about one item share two connections: they would wait for each other's
  * row lock anyway, and so do not stand in the way of other items. */
 void org_job_near(struct org_job *j, struct span tenant, struct span item);
+/* The same for equal names; any value. */
 uint32_t org_item_hash(struct span tenant, struct span item);
 
 typedef void org_job_done(void *user, const struct org_reply *reply);

@@ -117,6 +117,22 @@ static void write_db(struct metrics_out *o, const struct org_db *db) {
             org_db_waiting(db));
 }
 
+/* By the names that the gateway has for them. */
+static void write_memory(struct metrics_out *o, const struct org_service *s,
+                         const struct http_server_stats *h) {
+        metrics_family(o, "sluice_connections_cut_total", METRICS_COUNTER,
+                       "Connections ended by us, by reason.");
+        metrics_sample(o, "sluice_connections_cut_total",
+                       &(struct metrics_label){"reason", SPAN("memory")}, 1, h->closed_memory);
+        metrics_family(o, "sluice_connections_shed_total", METRICS_COUNTER,
+                       "Connections closed at once, by cause.");
+        metrics_sample(o, "sluice_connections_shed_total",
+                       &(struct metrics_label){"by", SPAN("memory")}, 1, h->refused_memory);
+        one(o, "sluice_idle_sent_away_total", METRICS_COUNTER,
+            "Idle connections asked to leave because memory was short.", h->sent_away_memory);
+        memory_watch_render(&s->memory, o);
+}
+
 static void write_http(struct metrics_out *o, const struct org_service *s) {
         struct http_server_stats h;
 
@@ -128,9 +144,7 @@ static void write_http(struct metrics_out *o, const struct org_service *s) {
         one(o, "sluice_snapshot_waiters", METRICS_GAUGE, "Callers waiting for news.",
             org_snapshot_waiters(s->snapshot));
         one(o, "sluice_connections", METRICS_GAUGE, "Open connections.", h.connections_open);
-        one(o, "sluice_connections_cut_for_memory_total", METRICS_COUNTER,
-            "Connections cut because memory was short.", h.closed_memory);
-        memory_watch_render(&s->memory, o);
+        write_memory(o, s, &h);
         one(o, "sluice_late_turns_total", METRICS_COUNTER,
             "Turns of the loop that took longer than watchdog.report.",
             metrics_read(&s->watchdog.late));
