@@ -1,7 +1,7 @@
 /* admission/place.h - one shopper's place, as it is told.
  *
  * Units      milliseconds; instants are ms since the epoch by the origin's
- *            clock; -1 stands for the contract's null.
+ *            clock; -1 stands for JSON's null.
  * Ownership  plain values.
  * Context    any thread.
  */

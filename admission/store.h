@@ -6,8 +6,8 @@
  * and a fleet can answer the same questions.
  *
  * It leaves to others: signing passes, HTTP, accounts, and the order in
- * which the contract lets situations answer (the gateway asks about a shown
- * pass first; here a pass in force wins over every state of the sale).
+ * which situations are judged (the gateway asks about a shown pass first; here a
+ * pass in force wins over every state of the sale).
  *
  * Units      every `now_ms` is ms since the epoch by the origin's clock. One
  *            that runs backwards is taken as the latest seen.

@@ -80,7 +80,7 @@ struct gw_counters {
         struct metrics_counter store_calls[GW_STORE_OPS];
         struct metrics_counter limited_network;
         struct metrics_counter limited_account;
-        struct metrics_counter parked;         /* gauge: requests waiting for the origin */
+        struct metrics_counter parked; /* gauge: requests that wait; see limits.requests_waiting */
         struct metrics_counter not_parked;     /* refused because as many waited as may */
         struct metrics_counter forward_failed; /* upstream lost, late or malformed */
         struct metrics_counter forward_cut;    /* unread when others waited */

@@ -2,8 +2,8 @@
  * becomes of its answers.
  *
  * Whoever asks about a hold by its id must be its buyer: it is read first, and
- * only then changed. Shoppers see the contract's members of a hold, not all
- * that the origin knows of it.
+ * only then changed. Shoppers see the members of a hold that are theirs, not
+ * all that the origin knows of it.
  *
  * Context    the worker's thread; `r` is kept.
  */

@@ -250,7 +250,8 @@ static void workers(const struct gw_control *c, struct metrics_out *o) {
         metrics_family(o, "sluice_answer_seconds", METRICS_HISTOGRAM,
                        "From a request's head to its answer.");
         metrics_sample_histogram(o, "sluice_answer_seconds", NULL, parts, n);
-        one(o, "sluice_requests_parked", METRICS_GAUGE, "Requests waiting for the origin.", parked);
+        one(o, "sluice_requests_parked", METRICS_GAUGE,
+            "Requests waiting for their body, the origin or an application.", parked);
         one(o, "sluice_requests_not_parked_total", METRICS_COUNTER,
             "Requests answered 503 because limits.requests_waiting waited already.", not_parked);
         one(o, "sluice_forward_failed_total", METRICS_COUNTER,

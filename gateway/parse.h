@@ -1,6 +1,6 @@
 /* gateway/parse.h - the origin's snapshot document, read into facts.
  *
- * Fields that are missing take the contract's defaults; one that is of
+ * Fields that are missing take the defaults of a sale; one that is of
  * another type or out of range makes its sale unusable, never the whole.
  *
  * Ownership  nothing of the document is kept: rules are copied.

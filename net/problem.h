@@ -54,7 +54,7 @@ enum problem_code {
 };
 
 struct problem {
-        const char *code;  /* the contract's word */
+        const char *code;  /* its word in `code` */
         const char *title; /* a short sentence, the same for each occurrence */
         int status;        /* HTTP status, 400..599 */
 };

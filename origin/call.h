@@ -59,7 +59,7 @@ void org_call_header_int(struct org_call *c, const char *name, int64_t value);
 /* The end of a call. */
 void org_call_answer(struct org_call *c, int status, const char *media_type, struct span body);
 void org_call_json(struct org_call *c, int status, struct span body);
-/* `detail` may be NULL. Puts Retry-After where the contract wants one. */
+/* `detail` may be NULL. Puts Retry-After where the problem has one. */
 void org_call_problem(struct org_call *c, enum problem_code code, const char *detail,
                       problem_members *members, const void *context);
 /* 400, naming the field. */

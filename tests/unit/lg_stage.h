@@ -14,7 +14,7 @@
 
 #define STAGE_ROWS 16
 
-/* Bodies of the contract's answers. */
+/* Bodies of a gateway's answers. */
 #define STAGE_PASS_1 "e30.eyJqdGkiOiJqMSIsInN1YiI6ImIxLTAifQ.c2ln"
 #define STAGE_PASS_2 "e30.eyJqdGkiOiJqMiIsInN1YiI6ImIxLTAifQ.c2ln"
 #define STAGE_WAITING(ticket)                                                                      \
