@@ -8,7 +8,8 @@
  *
  * What is not certain is said so: a query that was sent and whose answer never
  * came is ORG_DB_UNKNOWN, whether it wrote or not; its key tells, later.
- * Deadlocks and serialization failures are tried again, twice, here.
+ * Deadlocks, serialization failures and internal errors (a function was replaced
+ * meanwhile) are tried again, twice, here.
  *
  * Ownership  a job belongs to its maker until org_db_run, then to the
  *            database until `done` returns. A reply lives during `done`.

@@ -3,9 +3,6 @@ import time
 
 import wire
 from rows import Over, Row, big, began, post, request
-from run.process import PATIENCE
-
-LATE = PATIENCE - 1  # seconds that a busy machine adds
 
 
 class Wait(Row):
@@ -18,7 +15,7 @@ class Wait(Row):
     def settle(self, talk):
         awaited = self.want.keys() - {0}
         talk.flush()
-        deadline = time.monotonic() + self.most + LATE + 3
+        deadline = time.monotonic() + self.most + 3
         while not talk.is_closed and not (awaited and all(
                 talk.stream(number).reset is not None for number in awaited)):
             if not talk.read(deadline):

@@ -228,6 +228,7 @@ static void test_one_step_a_turn_serves_all(void **state) {
         world.conf.limits.handshakes = 1000;
         world.conf.limits.handshakes_per_turn = 1;
         world.conf.limits.handshake_slow_ms = 60000;
+        world.conf.limits.handshake_ms = 60000; /* the first in line is the last one read */
         world_start(&world);
         for (int i = 0; i < CROWD; i++)
                 crowd[i] = half_open("127.0.1.1");
