@@ -14,9 +14,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[1:1] = [os.path.join(os.path.dirname(HERE), "peers"), os.path.join(ROOT, "conf")]
 import gauge  # noqa: E402
 from bench import Bench  # noqa: E402
-from main import alone, machine, raise_limits, say, stop_on_signals, version  # noqa: E402
+from command import alone, machine, prepare, say, stop_on_signals, verdict, version  # noqa: E402
 from report import table_lines  # noqa: E402
-from run import build  # noqa: E402
 from run.process import Failed  # noqa: E402
 from run.stack import BUILD  # noqa: E402
 from servers import FLAG, PATIENT, Sluice  # noqa: E402
@@ -191,9 +190,7 @@ def main():
     options = arguments()
     stop_on_signals()
     try:
-        is_new = not os.path.exists(os.path.join(options.build, "build.ninja"))
-        build.make(options.build, *(["-Dtests=false"] if is_new else []), targets=PROGRAMS)
-        raise_limits()
+        prepare(options.build, PROGRAMS)
         result = measure(options)
     except Failed as why:
         say(f"loadgen/overload/run: {why}")
@@ -201,12 +198,7 @@ def main():
     print(text(result), file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(result))
-    for fault in result["faults"]:
-        say(f"loadgen/overload/run: {fault}")
-    missed = [said["bound"] for said in result["bounds"] if not said["kept"]]
-    if options.check and missed:
-        say(f"loadgen/overload/run: missed: {'; '.join(missed)}")
-    return 1 if result["faults"] or (options.check and missed) else 0
+    return verdict("loadgen/overload/run", result, options.check)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ class Bench:
             shutil.rmtree(os.readlink(link), ignore_errors=True)
         end_earlier(self.folder)
         os.makedirs(self.folder, mode=0o700)
-        self.scratch = tempfile.mkdtemp(prefix="sluice-peers-", dir="/var/tmp")
+        self.scratch = tempfile.mkdtemp(
+            prefix=f"sluice-{os.path.basename(self.folder)}-", dir="/var/tmp")
         os.chmod(self.scratch, 0o755)
         os.symlink(self.scratch, link)
 

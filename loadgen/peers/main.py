@@ -1,15 +1,9 @@
 """loadgen/peers/compare: builds, starts, loads, tells. See docs/performance.md."""
 import argparse
-import contextlib
 import datetime
-import fcntl
 import json
 import os
-import platform
-import resource
 import shutil
-import signal
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,7 +12,7 @@ import loads  # noqa: E402
 import report  # noqa: E402
 import servers  # noqa: E402
 from bench import Bench  # noqa: E402
-from run import build  # noqa: E402
+from command import alone, machine, prepare, say, stop_on_signals, verdict, version  # noqa: E402
 from run.process import Failed  # noqa: E402
 from run.stack import BUILD  # noqa: E402
 
@@ -37,10 +31,6 @@ TESTS = {
     "instructions": (["h2load", "valgrind"], True),
 }
 TOOLS = ("curl", "openssl", "setpriv", "taskset")
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def names(known):
@@ -91,35 +81,6 @@ def check_programs(options):
                      "--targets and --tests leave out what needs them")
 
 
-def version(kind, folder):
-    program, option = kind.version
-    path = os.path.join(folder, program) if "/" in program else program
-    done = subprocess.run([path, option], text=True, timeout=20, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    words = done.stdout.splitlines()[0].replace("/", " ").split()
-    number = next((word for word in words if word[:1].isdigit()), "?")
-    return f"{kind.name} {number}"
-
-
-def machine():
-    with open("/proc/cpuinfo") as file:
-        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    return {"cpu": models[0] if models else platform.machine(), "cores": os.cpu_count(),
-            "kernel": platform.release()}
-
-
-@contextlib.contextmanager
-def alone(folder):
-    """Two at once would spoil each other's figures, and use the same folder."""
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with open(f"{folder}.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Failed("another comparison is running here") from None
-        yield
-
-
 def measure(options):
     """All rounds, as the JSON object that is told."""
     result = {"date": datetime.date.today().isoformat(), "machine": machine(),
@@ -143,21 +104,6 @@ def measure(options):
     return result
 
 
-def raise_limits():
-    """The most open files that an ordinary user may have, for thousands of connections."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def stop_on_signal(signo, _frame):
-    raise SystemExit(128 + signo)
-
-
-def stop_on_signals():
-    for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(signo, stop_on_signal)
-
-
 def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     options = arguments()
@@ -168,9 +114,7 @@ def main():
                 result = json.load(file)
         else:
             check_programs(options)
-            is_new = not os.path.exists(os.path.join(options.build, "build.ninja"))
-            build.make(options.build, *(["-Dtests=false"] if is_new else []), targets=PROGRAMS)
-            raise_limits()
+            prepare(options.build, PROGRAMS)
             result = measure(options)
     except Failed as why:
         say(f"loadgen/peers/compare: {why}")
@@ -182,12 +126,7 @@ def main():
     if options.save:
         with open(options.save, "w") as file:
             json.dump(result, file)
-    for fault in result["faults"]:
-        say(f"loadgen/peers/compare: {fault}")
-    missed = [said["bound"] for said in result["bounds"] if not said["kept"]]
-    if options.check and missed:
-        say(f"loadgen/peers/compare: missed: {'; '.join(missed)}")
-    return 1 if result["faults"] or (options.check and missed) else 0
+    return verdict("loadgen/peers/compare", result, options.check)
 
 
 if __name__ == "__main__":

@@ -34,14 +34,14 @@ def run(*words, seconds=240):
 
 def leftovers():
     """Folders of the comparison, and processes that were started with a file in one."""
-    found = set(glob.glob("/var/tmp/sluice-peers-*"))
+    found = set(glob.glob("/var/tmp/sluice-run-peers-*"))
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as file:
                 words = file.read().decode(errors="replace")
         except OSError:
             continue
-        if "sluice-peers-" in words or "/run-peers/" in words:
+        if "sluice-run-peers-" in words or "/run-peers/" in words:
             found.add(words)
     return found
 
