@@ -118,7 +118,9 @@ static const struct conf_option last_rows[] = {
                      "none is read ahead, and the longest unread are cut."},
         {"limiter.network_failures_per_minute", "50", CONF_COUNT, 0,
          AT(limiter.network_failures_per_minute), 1, 1000000,
-         .sentence = "Refused requests of one address (IPv6: /64) before it is answered 429."},
+         .sentence =
+                 "Bad account tokens, tickets and passes of one address (IPv6: /64) before it is "
+                 "answered 429."},
         {"limiter.network_guest_joins_per_minute", "200", CONF_COUNT, 0,
          AT(limiter.network_guest_joins_per_minute), 1, 1000000,
          .sentence = "New guests of one address (IPv6: /64)."},

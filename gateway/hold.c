@@ -4,6 +4,7 @@
 
 #include "gateway/answer.h"
 #include "gateway/hold_call.h"
+#include "gateway/limit.h"
 #include "gateway/origin_call.h"
 #include "gateway/steps.h"
 #include "net/json.h"
@@ -60,9 +61,19 @@ static bool key_is_good(struct span key) {
         return true;
 }
 
+/* Which of them counts, the client could only guess. */
+static bool has_two_keys(const struct http_request *q) {
+        size_t n = 0;
+        for (size_t i = q->at[HTTP_FIELD_IDEMPOTENCY_KEY] - 1u; i < q->n_headers; i++)
+                n += q->headers[i].id == HTTP_FIELD_IDEMPOTENCY_KEY;
+        return n > 1;
+}
+
 enum gw_next gw_hold_read(struct gw_request *r) {
         const struct http_request *q = &r->x->request;
         r->key = http_request_field(q, HTTP_FIELD_IDEMPOTENCY_KEY);
+        if (r->key.p && has_two_keys(q))
+                return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "Idempotency-Key: send one");
         if (!r->key.p)
                 return gw_answer_problem(r, PROBLEM_IDEMPOTENCY_KEY_REQUIRED,
                                          "send Idempotency-Key: 1 to 128 printable characters");
@@ -113,6 +124,8 @@ static enum gw_next refuse_by_state(struct gw_request *r) {
                 return gw_answer_problem(r, PROBLEM_PASS_EXPIRED, "the pass is over");
         if (r->standing == GW_PASS_REVOKED)
                 return gw_answer_problem(r, PROBLEM_PASS_REVOKED, NULL);
+        if (r->pass_bad && gw_limit_failure(r))
+                return gw_refuse(r, PROBLEM_RATE_LIMITED, "too many bad credentials");
         return gw_answer_problem(r, PROBLEM_PASS_REQUIRED, "wait for your turn in the line");
 }
 

@@ -74,6 +74,7 @@ struct gw_request {
         bool has_ticket;      /* `ticket` is authentic and of this sale */
         bool ticket_bad;      /* one came, but it is not */
         bool pass_is_foreign; /* one came, of another account */
+        bool pass_bad;        /* one came that nobody here has signed */
         enum gw_standing standing;
         struct adm_ticket ticket;
         struct adm_shown shown;

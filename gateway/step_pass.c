@@ -84,8 +84,10 @@ enum gw_next gw_step_pass(struct gw_request *r) {
         if (!r->pass_text.p || !route_looks_at_pass(r))
                 return GW_GO_ON;
         int outcome = gw_pass_read(r, &claims);
-        if (outcome != 0 && outcome != JWT_EXPIRED)
+        if (outcome != 0 && outcome != JWT_EXPIRED) {
+                r->pass_bad = true;
                 return GW_GO_ON;
+        }
         if (r->token.p) {
                 if (!gw_account_by_token(r))
                         return refuse_token(r);

@@ -3,6 +3,8 @@
 A process is known by pid and start time together, so that a pid which the
 kernel has given to somebody else is never signalled.
 """
+import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -40,6 +42,19 @@ def port_range():
     runs side by side must not be given the port that the other is about to take."""
     first, _, end_ = os.environ.get("SLUICE_PORTS", "20000-32000").partition("-")
     return range(int(first), int(end_))
+
+
+@contextlib.contextmanager
+def locked(path, when_busy):
+    """Holds the lock of this file; asks `when_busy` first when somebody else has it."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            when_busy()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 GIVEN = {"last": None}

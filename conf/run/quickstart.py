@@ -10,7 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "conf"))
 from run import build  # noqa: E402
-from run.process import Failed, wait_until  # noqa: E402
+from run.process import Failed, locked, wait_until  # noqa: E402
 from run.stack import BUILD, Stack, end_earlier, left_running  # noqa: E402
 
 RUN = os.path.join(BUILD, "run")
@@ -177,7 +177,9 @@ def main():
     try:
         build.make(BUILD, *([] if os.path.exists(BUILD + "/build.ninja") else ["-Dtests=false"]),
                    targets=PROGRAMS)
-        return serve(options) if options.serve else race(options)
+        with locked(os.path.join(BUILD, "quickstart.lock"), lambda: say(
+                "conf/quickstart: another one runs here; waiting for its end")):
+            return serve(options) if options.serve else race(options)
     except Failed as why:
         say(f"conf/quickstart: {why}")
         return 1

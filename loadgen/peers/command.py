@@ -1,7 +1,5 @@
 """What the comparison and the overload run share as commands: how they begin, say
 where they ran, and end."""
-import contextlib
-import fcntl
 import os
 import platform
 import resource
@@ -10,7 +8,7 @@ import subprocess
 import sys
 
 from run import build
-from run.process import Failed
+from run.process import Failed, locked
 
 
 def say(text):
@@ -34,16 +32,11 @@ def machine():
             "kernel": platform.release()}
 
 
-@contextlib.contextmanager
 def alone(folder):
     """Two at once would spoil each other's figures, and use the same folder."""
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with open(f"{folder}.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Failed("another comparison is running here") from None
-        yield
+    def busy():
+        raise Failed("another comparison is running here")
+    return locked(f"{folder}.lock", busy)
 
 
 def raise_limits():

@@ -129,6 +129,29 @@ def test_pass_of_another_account_is_no_pass(shop):
     assert owner.hold().status == 201
 
 
+def test_forged_passes_of_one_address_are_limited_and_others_are_free(shop):
+    sale = shop.sale()
+    good, bad = admitted(shop, sale), shop.buyer(
+        sale, connection=shop.connect(always={"x-forwarded-for": shop.address()}))
+    statuses = []
+    for number in range(120):
+        bad.pass_ = good.pass_[:-5] + f"{number:05}"
+        statuses.append(bad.hold().status)
+    assert set(statuses) == {403, 429} and statuses[-1] == 429
+    assert good.hold().status == 201
+
+
+@pytest.mark.parametrize("second", ["kb", "ka"])
+def test_two_keys_in_one_request_are_400(shop, second):
+    buyer = admitted(shop, shop.sale())
+    answer = buyer.connection.finish(buyer.connection.start(
+        "POST", f"{API}/sales/{buyer.sale}/holds",
+        [*buyer.headers().items(), ("idempotency-key", "ka"), ("idempotency-key", second)],
+        b'{"qty":1}'))
+    assert_problem(answer, 400, "bad_request")
+    assert buyer.hold(key="ka").status == 201
+
+
 def test_pass_of_another_sale_is_no_pass(shop):
     here, there = shop.sale(), shop.sale()
     buyer = admitted(shop, here, account="mover")

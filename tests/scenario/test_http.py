@@ -120,7 +120,7 @@ def test_metrics_have_every_name_of_the_contract(shop, sale):
         assert gateway.has(f"sluice_{name}"), name
     for name in ("holds_total", "hold_expired_total", "hold_to_confirm_seconds_count",
                  "lock_wait_seconds_count", "lock_held_seconds_count", "pool_held_seconds_total",
-                 "batch_size", "invariant_violations"):
+                 "batch_size_count", "invariant_violations"):
         assert origin.has(f"sluice_{name}"), name
     assert gateway.value("sluice_available", sale=sale) in (9, 10)
     assert gateway.value("sluice_requests_total", sale=sale, answer="hold") == 1
