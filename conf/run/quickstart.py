@@ -175,10 +175,10 @@ def main():
         end_earlier(RACE_RUN)
         return 0
     try:
-        build.make(BUILD, *([] if os.path.exists(BUILD + "/build.ninja") else ["-Dtests=false"]),
-                   targets=PROGRAMS)
         with locked(os.path.join(BUILD, "quickstart.lock"), lambda: say(
                 "conf/quickstart: another one runs here; waiting for its end")):
+            is_new = not os.path.exists(os.path.join(BUILD, "build.ninja"))
+            build.make(BUILD, *(["-Dtests=false"] if is_new else []), targets=PROGRAMS)
             return serve(options) if options.serve else race(options)
     except Failed as why:
         say(f"conf/quickstart: {why}")
