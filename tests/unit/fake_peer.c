@@ -145,7 +145,7 @@ char *fake_await_head(struct fake_conn *c) {
         }
 }
 
-bool fake_skip(struct fake_conn *c, size_t n) {
+bool fake_take_body(struct fake_conn *c, size_t n) {
         while (c->in_len - c->in_at < n) {
                 n -= c->in_len - c->in_at;
                 c->in_at = c->in_len;

@@ -53,7 +53,7 @@ bool fake_await(struct fake_conn *c, enum frame_type type, struct frame *f);
  * unread. NULL at the end. It lives until the next read. */
 char *fake_await_head(struct fake_conn *c);
 /* Takes `n` bytes of a body; false at the end before that. */
-bool fake_skip(struct fake_conn *c, size_t n);
+bool fake_take_body(struct fake_conn *c, size_t n);
 void fake_say(struct fake_conn *c, const char *text);
 /* Sends what is in `out` and empties it. */
 void fake_send(struct fake_conn *c);
