@@ -33,13 +33,15 @@ int64_t org_conn_statement_ms(const struct org_conn *c) {
                                         : (int64_t)c->conf->database.statement_timeout_ms;
 }
 
+static void unwatch(struct org_conn *c) {
+        if (c->io_is_set)
+                loop_io_want(&c->io, 0);
+        c->io_is_set = false;
+}
+
 static void watch(struct org_conn *c, unsigned events) {
         int fd = c->pg ? PQsocket(c->pg) : -1;
 
-        if (c->io_is_set && c->io.fd != fd) {
-                loop_io_want(&c->io, 0);
-                c->io_is_set = false;
-        }
         if (fd < 0)
                 return;
         if (!c->io_is_set) {
@@ -50,9 +52,7 @@ static void watch(struct org_conn *c, unsigned events) {
 }
 
 static void close_socket(struct org_conn *c) {
-        if (c->io_is_set)
-                loop_io_want(&c->io, 0);
-        c->io_is_set = false;
+        unwatch(c);
         PQclear(c->result);
         c->result = NULL;
         if (c->pg)
@@ -122,6 +122,8 @@ static void set_up(struct org_conn *c) {
 }
 
 static void go_on_connecting(struct org_conn *c) {
+        /* It may go on to the next host, with another socket of the same number. */
+        unwatch(c);
         switch (PQconnectPoll(c->pg)) {
         case PGRES_POLLING_READING:
                 watch(c, LOOP_READ);
