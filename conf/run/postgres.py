@@ -2,7 +2,8 @@
 
 Root may not run it, so root starts it as the user `postgres`; that user cannot
 enter root's home, hence the data lives in a fresh /var/tmp/sluice-*, linked
-from the run folder.
+from the run folder. A second server may follow the first one's writing and take
+its place (`Standby`).
 """
 import copy
 import glob
@@ -15,7 +16,7 @@ import subprocess
 import tempfile
 
 from run import keys
-from run.process import Failed, Process, free_port
+from run.process import PATIENCE, Failed, Process, free_port, wait_until
 
 USER = "sluice"
 
@@ -30,6 +31,8 @@ def binary(name):
 
 
 class Postgres:
+    name = "postgres"
+
     def __init__(self, folder, max_connections=100):
         self.folder = folder
         self.user = "postgres" if os.getuid() == 0 else None
@@ -57,31 +60,43 @@ class Postgres:
         if done.returncode != 0:
             raise Failed(f"{os.path.basename(argv[0])} failed:\n{done.stdout}")
 
-    def create(self):
-        """Lays the files; the superuser is `sluice` too, known by its password."""
-        if not self.is_ours:
-            return self
+    @property
+    def link(self):
+        return os.path.join(self.folder, self.name)
+
+    def _make_home(self):
+        """The folder, and in it the password."""
         self.home = tempfile.mkdtemp(prefix="sluice-", dir="/var/tmp")
-        link = os.path.join(self.folder, "postgres")
-        if os.path.islink(link):
-            os.unlink(link)
-        os.symlink(self.home, link)
+        if os.path.islink(self.link):
+            os.unlink(self.link)
+        os.symlink(self.home, self.link)
         password = keys.write_secret(os.path.join(self.home, "password"), self.password)
         if self.user:
             owner = pwd.getpwnam(self.user)
             for path in (self.home, password):
                 os.chown(path, owner.pw_uid, owner.pw_gid)
+        return password
+
+    def _lay_settings(self, *more):
+        with open(f"{self.home}/data/postgresql.auto.conf", "a") as conf:
+            conf.write("\n".join([
+                "listen_addresses = '127.0.0.1'", f"port = {self.port}",
+                f"unix_socket_directories = '{self.home}'",
+                f"max_connections = {self.max_connections}", "shared_buffers = '128MB'",
+                "log_lock_waits = on", *more]) + "\n")
+        self.process = Process(self.name, [binary("postgres"), "-D", f"{self.home}/data"],
+                               f"{self.link}.log", user=self.user,
+                               cwd=self.home, end_signal=signal.SIGINT)
+
+    def create(self):
+        """Lays the files; the superuser is `sluice` too, known by its password."""
+        if not self.is_ours:
+            return self
+        password = self._make_home()
         self._run(binary("initdb"), "-D", f"{self.home}/data", "-U", USER,
                   "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8",
                   "--locale=C", "--no-sync", "--no-instructions")
-        with open(f"{self.home}/data/postgresql.auto.conf", "a") as conf:
-            conf.write(f"listen_addresses = '127.0.0.1'\nport = {self.port}\n"
-                       f"unix_socket_directories = '{self.home}'\n"
-                       f"max_connections = {self.max_connections}\n"
-                       "shared_buffers = '128MB'\nlog_lock_waits = on\n")
-        self.process = Process("postgres", [binary("postgres"), "-D", f"{self.home}/data"],
-                               os.path.join(self.folder, "postgres.log"), user=self.user,
-                               cwd=self.home, end_signal=signal.SIGINT)
+        self._lay_settings()
         return self
 
     def _answers(self):
@@ -113,7 +128,69 @@ class Postgres:
             self.process.end(signal.SIGQUIT)
         if self.home:
             shutil.rmtree(self.home, ignore_errors=True)
-            link = os.path.join(self.folder, "postgres")
-            if os.path.islink(link):
-                os.unlink(link)
+            if os.path.islink(self.link):
+                os.unlink(self.link)
             self.home = None
+
+    # -- two servers ----------------------------------------------------------
+
+    def tell(self, *statements):
+        """Each by itself, as some demand; returns what the last one said."""
+        for sql in statements:
+            done = self.psql(sql, "postgres")
+            if done.returncode != 0:
+                raise Failed(f"{self.name}: {sql}: {done.stdout}")
+        return done.stdout.strip()
+
+    def wait_for(self, standby):
+        """From now on no commit is answered before the standby has it on disk, too;
+        None: commits wait for this server alone."""
+        names = f"FIRST 1 ({standby.name})" if standby else ""
+        self.tell(f"alter system set synchronous_standby_names = '{names}'",
+                  "select pg_reload_conf()")
+        wait_until(lambda: not standby or self.tell(
+            "select sync_state from pg_stat_replication "
+            f"where application_name = '{standby.name}' and state = 'streaming'") == "sync",
+            30, "the standby synchronous")
+
+
+class Standby(Postgres):
+    """A copy that follows its primary's writing over the network, until `promote`."""
+    name = "standby"
+
+    def __init__(self, primary):
+        super().__init__(primary.folder, primary.max_connections)
+        self.primary, self.password = primary, primary.password
+        self.database = primary.database
+
+    @property
+    def urls(self):
+        """Of both: whoever wants to write finds the one that lets him."""
+        ports = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.port}"
+        return f"postgresql://{USER}:{self.password}@{ports}/{self.database}"
+
+    def create(self):
+        """Copies the primary, which runs."""
+        self._make_home()
+        primary = f"host=127.0.0.1 port={self.primary.port} user={USER} application_name={self.name}"
+        self._run(binary("pg_basebackup"), "-D", f"{self.home}/data", "-R", "-X", "stream",
+                  "-c", "fast", "--no-sync", "-d", primary,
+                  env={**os.environ, "PGPASSWORD": self.password})
+        # The primary's own settings came along; what is added last counts.
+        self._lay_settings("synchronous_standby_names = ''")
+        return self
+
+    def start(self):
+        self.process.start()
+        self.process.wait_ready(self._answers, 30)
+
+    def follow_no_more(self):
+        """Takes nothing further from the primary, as if the network between them were cut."""
+        self.tell("alter system set primary_conninfo = ''", "select pg_reload_conf()")
+        wait_until(lambda: self.primary.tell("select count(*) from pg_stat_replication") == "0",
+                   30, "the primary without a standby")
+
+    def promote(self):
+        """Becomes a primary on a timeline of its own; returns when it writes."""
+        if self.tell(f"select pg_promote(true, {int(30 * PATIENCE)})") != "t":
+            raise Failed(f"the standby was not promoted:\n{self.process.log_tail()}")

@@ -1,4 +1,5 @@
-"""A whole sluice on this machine: PostgreSQL, one origin, one or more gateways.
+"""A whole sluice on this machine: PostgreSQL, perhaps with a standby, one origin, one
+or more gateways.
 
 Each stack has its own folder, keys and free ports, so several run side by side.
 `state.json` in the folder says what was started, for a later process to end it.
@@ -9,7 +10,7 @@ import shutil
 
 from run import config, keys
 from run.calls import Api
-from run.postgres import Postgres
+from run.postgres import Postgres, Standby
 from run.process import Failed, Process, end, free_port, is_alive
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -40,7 +41,7 @@ class Stack:
         self.options = options or {}
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._make_keys()
-        self.postgres = postgres or Postgres(self.folder)
+        self.postgres, self.standby = postgres or Postgres(self.folder), None
         self.origin_port = free_port()
         self.origin = Api(f"http://127.0.0.1:{self.origin_port}",
                           keys.read_token(self.service_token))
@@ -80,6 +81,22 @@ class Stack:
         self._remember()
         self.postgres.start()
         self._remember()
+
+    def start_standby(self, synchronous=True):
+        """Beside the database, which runs: an origin started from now on knows both."""
+        self.standby = Standby(self.postgres)
+        self.standby.create()
+        self._remember()
+        self.standby.start()
+        self._remember()
+        self.database_url = self.standby.urls
+        if synchronous:
+            self.postgres.wait_for(self.standby)
+
+    def promote_standby(self):
+        """It is the database from now on, whatever became of the first."""
+        self.standby.promote()
+        self.postgres, self.standby = self.standby, self.postgres
 
     def write_origin_file(self):
         config.write(self.origin_file, config.origin(self), self.options.get("origin"))
@@ -151,13 +168,15 @@ class Stack:
 
     def processes(self):
         """In the order in which they are to end."""
-        ours = self.postgres.is_ours and self.postgres.process
-        database = [self.postgres.process] if ours else []
-        return [*(node.process for node in self.nodes), self.origin_process, *database]
+        databases = [each.process for each in self._databases() if each.process]
+        return [*(node.process for node in self.nodes), self.origin_process, *databases]
+
+    def _databases(self):
+        ours = [self.postgres] if self.postgres.is_ours else []
+        return [*ours, *([self.standby] if self.standby else [])]
 
     def _remember(self):
-        home = self.postgres.home if self.postgres.is_ours else None
-        state = {"postgres_home": home,
+        state = {"postgres_homes": [each.home for each in self._databases() if each.home],
                  "processes": [[p.name, p.pid, p.started, int(p.end_signal)]
                                for p in self.processes() if p.pid]}
         path = os.path.join(self.folder, "state.json")
@@ -166,10 +185,10 @@ class Stack:
         os.rename(path + ".new", path)
 
     def stop(self):
-        for process in self.processes():
-            if process is not self.postgres.process:
-                process.end()
-        self.postgres.remove()
+        for process in [*(node.process for node in self.nodes), self.origin_process]:
+            process.end()
+        for database in self._databases():
+            database.remove()
         state = os.path.join(self.folder, "state.json")
         if os.path.exists(state):
             os.unlink(state)
@@ -191,9 +210,10 @@ def end_earlier(folder):
         end(pid, started, sign)
     try:
         with open(os.path.join(folder, "state.json")) as file:
-            home = json.load(file)["postgres_home"]
+            homes = json.load(file)["postgres_homes"]
     except (OSError, ValueError, KeyError):
-        home = None
-    if home and home.startswith("/var/tmp/sluice-"):
-        shutil.rmtree(home, ignore_errors=True)
+        homes = []
+    for home in homes:
+        if home.startswith("/var/tmp/sluice-"):
+            shutil.rmtree(home, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
