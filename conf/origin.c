@@ -6,6 +6,7 @@
 #include "conf/faults.h"
 #include "conf/print.h"
 #include "conf/read.h"
+#include "conf/redis.h"
 
 #define AT(field) .offset = offsetof(struct conf_origin, field)
 
@@ -15,6 +16,20 @@ static const char *check_prefix(const char *text) {
         return len >= 1 && len <= 8 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") == len
                        ? NULL
                        : "expected 1..8 small letters and digits";
+}
+
+static const char *check_redis(const char *text) {
+        struct conf_redis redis;
+        const char *why = conf_redis_parse(text, &redis);
+
+        explicit_bzero(&redis, sizeof(redis));
+        return why;
+}
+
+static const char *check_stream(const char *text) {
+        size_t len = strlen(text);
+
+        return len >= 1 && len <= 256 ? NULL : "expected 1..256 bytes";
 }
 
 static const struct conf_option first_rows[] = {
@@ -67,6 +82,29 @@ static const struct conf_option first_rows[] = {
          .sentence = "A snapshot younger than this is given to everybody who asks."},
         {"snapshot.max_wait", "30s", CONF_DURATION, 0, AT(snapshot.max_wait_ms), 0, 300000,
          .sentence = "The longest a snapshot request may wait for news."},
+        {"relay.redis", NULL, CONF_TEXT, CONF_MASKED, AT(relay.redis), .check = check_redis,
+         .sentence =
+                 "Redis 7 that gets each event of the journal, "
+                 "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]; none: no relay. Run `--init` "
+                 "once more when it is given for the first time."},
+        {"relay.stream", "sluice:journal", CONF_TEXT, 0, AT(relay.stream), .check = check_stream,
+         .sentence = "The stream's key."},
+        {"relay.stream_max", "0", CONF_COUNT, 0, AT(relay.stream_max), 0, 1000000000,
+         .sentence = "Entries kept in the stream, about: older ones are lost to whoever has not "
+                     "read them. 0: all."},
+        {"relay.batch", "200", CONF_COUNT, 0, AT(relay.batch), 1, 1000,
+         .sentence = "Events on the way to Redis at once; the next ones wait for their marks."},
+        {"relay.interval", "200ms", CONF_DURATION, 0, AT(relay.interval_ms), 10, 60000,
+         .sentence = "Between two looks when nothing was to be relayed."},
+        {"relay.deadline", "2s", CONF_DURATION, 0, AT(relay.deadline_ms), 10, 60000,
+         .sentence = "For connecting to Redis, and for its answer."},
+        {"relay.backoff_first", "100ms", CONF_DURATION, 0, AT(relay.backoff_first_ms), 1, 60000,
+         .sentence = "The wait after a failure; it doubles with each further one, with jitter."},
+        {"relay.backoff_last", "10s", CONF_DURATION, 0, AT(relay.backoff_last_ms), 1, 3600000,
+         .sentence = "The longest such wait."},
+        {"relay.lease", "5s", CONF_DURATION, 0, AT(relay.lease_ms), 1000, 600000,
+         .sentence = "How long the duty to relay stays with an origin that is silent, before "
+                     "another takes it."},
 };
 
 static const struct conf_part parts[] = {
@@ -89,6 +127,8 @@ static void finish(struct conf_reader *r, void *conf) {
         if (o->database.lock_timeout_ms > o->database.statement_timeout_ms)
                 conf_reader_fault(r, "database.lock_timeout",
                                   "expected at most database.statement_timeout");
+        if (o->relay.backoff_first_ms > o->relay.backoff_last_ms)
+                conf_reader_fault(r, "relay.backoff_first", "expected at most relay.backoff_last");
         conf_watchdog_finish(r, &o->watchdog);
 }
 

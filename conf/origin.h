@@ -49,6 +49,17 @@ struct conf_origin {
                 uint32_t max_wait_ms; /* of a long poll */
         } snapshot;
 
+        struct {
+                const char *redis;   /* URL; NULL: off */
+                const char *stream;  /* key of the stream */
+                uint32_t stream_max; /* entries kept, about; 0: all */
+                uint32_t batch;      /* events on the way at once */
+                uint32_t interval_ms;
+                uint32_t deadline_ms; /* of one command, of connecting */
+                uint32_t backoff_first_ms, backoff_last_ms;
+                uint32_t lease_ms; /* of the duty to relay */
+        } relay;
+
         struct conf_limits limits;
         struct watchdog_conf watchdog;
         struct conf_log log;

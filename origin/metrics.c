@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "origin/batch.h"
+#include "origin/relay.h"
 #include "origin/snapshot.h"
 
 #define TEXT_MAX ((size_t)256 << 10)
@@ -84,6 +85,42 @@ static void write_batches(struct metrics_out *o, const struct org_batch *b) {
             "Asks decided alone because too many items were at work.", metrics_read(&n->items));
 }
 
+static void write_relay(struct metrics_out *o, const struct org_relay *relay) {
+        const struct org_relay_counters *n = org_relay_counters(relay);
+        const struct {
+                const char *word;
+                const struct metrics_counter *count;
+        } failures[] = {{"refused", &n->refused},
+                        {"late", &n->late},
+                        {"fenced", &n->fenced},
+                        {"database", &n->database}};
+
+        one(o, "sluice_relay_backlog", METRICS_GAUGE,
+            "Events of the journal without a mark, counted up to 100000.",
+            metrics_read(&n->backlog));
+        metrics_family(o, "sluice_relay_delay_seconds", METRICS_GAUGE,
+                       "Age of the oldest of them.");
+        metrics_sample_real(o, "sluice_relay_delay_seconds", NULL, 0,
+                            (double)metrics_read(&n->oldest_ms) / 1000);
+        one(o, "sluice_relay_in_flight", METRICS_GAUGE, "Events on the way to Redis or its mark.",
+            metrics_read(&n->in_flight));
+        one(o, "sluice_relay_duty", METRICS_GAUGE, "1 where the journal is relayed from here.",
+            metrics_read(&n->has_duty));
+        one(o, "sluice_relay_takings_total", METRICS_COUNTER, "Times the duty was taken.",
+            metrics_read(&n->takings));
+        one(o, "sluice_relay_sent_total", METRICS_COUNTER,
+            "Events that Redis has taken, those that came again among them.",
+            metrics_read(&n->sent));
+        metrics_family(o, "sluice_relay_failures_total", METRICS_COUNTER,
+                       "Batches that came to nothing, by cause.");
+        for (size_t i = 0; i < NET_COUNT_OF(failures); i++) {
+                struct metrics_label l = {"cause", span_of(failures[i].word)};
+
+                metrics_sample(o, "sluice_relay_failures_total", &l, 1,
+                               metrics_read(failures[i].count));
+        }
+}
+
 static void write_db(struct metrics_out *o, const struct org_db *db) {
         const struct org_db_counters *n = org_db_counters(db);
 
@@ -161,6 +198,7 @@ void org_metrics_get(struct org_call *c) {
         write_holds(&o, &c->s->metrics);
         write_batches(&o, c->s->batch);
         write_db(&o, c->s->db);
+        write_relay(&o, c->s->relay);
         write_http(&o, c->s);
         if (o.overflow)
                 org_call_problem(c, PROBLEM_INTERNAL, NULL, NULL, NULL);

@@ -32,16 +32,21 @@ struct org_db {
         struct org_db_counters counters;
 };
 
-/* Sales and scans have a connection each where there are enough. */
+/* Sales and scans have a connection each where there are enough; the relay's, the
+ * last one, serves nobody else. */
 static bool serves(const struct org_db *db, size_t i, enum org_lane lane) {
-        if (db->n_conns == 1)
+        if (lane == ORG_LANE_RELAY || db->conns[i].lane == ORG_LANE_RELAY)
+                return db->conns[i].lane == lane;
+        if (db->conf->database.connections == 1)
                 return true;
-        if (db->n_conns == 2)
+        if (db->conf->database.connections == 2)
                 return (i == 0) == (lane == ORG_LANE_STOCK);
         return db->conns[i].lane == lane;
 }
 
 static enum org_lane lane_of(size_t i, size_t n) {
+        if (i == n)
+                return ORG_LANE_RELAY;
         if (n >= 3)
                 return i == 0 ? ORG_LANE_SALES : i == 1 ? ORG_LANE_SCAN : ORG_LANE_STOCK;
         return i == 0 ? ORG_LANE_STOCK : ORG_LANE_SALES;
@@ -390,6 +395,7 @@ void org_db_run(struct org_db *db, struct org_job *job, org_job_done *done, void
 
 int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **out) {
         struct org_db *db = calloc(1, sizeof(*db));
+        size_t n;
         int r;
 
         *out = NULL;
@@ -397,7 +403,8 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
                 return -ENOMEM;
         db->loop = l;
         db->conf = conf;
-        db->conns = calloc(conf->database.connections, sizeof(*db->conns));
+        n = conf->database.connections + (conf->relay.redis ? 1 : 0);
+        db->conns = calloc(n, sizeof(*db->conns));
         for (int i = 0; i < ORG_LANE_COUNT; i++)
                 db->lanes[i].last = &db->lanes[i].first;
         random_fast_init_any(&db->random);
@@ -405,7 +412,7 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
         *out = db;
         if (!db->conns)
                 return -ENOMEM;
-        for (size_t i = 0; i < conf->database.connections; i++) {
+        for (size_t i = 0; i < n; i++) {
                 r = org_conn_init(&db->conns[i], db, l, conf,
                                   lane_of(i, conf->database.connections), &hooks);
                 if (r < 0)

@@ -9,7 +9,7 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS 1000
 
-static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan"};
+static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan", "relay"};
 
 /* Ours on every connection, whatever the server's defaults are. Small tables
  * look cheap to scan and plans outlive their size, hence enable_seqscan. */

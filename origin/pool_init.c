@@ -49,18 +49,53 @@ static int ask_version(PGconn *pg, const char *sql, bool *yes) {
         return 0;
 }
 
+/* Only who relays pays for the index of what is still to be relayed: each event
+ * enters it and leaves it. It is made beside the sale, which nobody waits for,
+ * and once made it stays. One whose making was cut off is of no use. */
+#define RELAYED "journal_unrelayed"
+#define RELAYED_IS_GOOD                                                                            \
+        "select coalesce((select indisvalid from pg_index where indexrelid = "                     \
+        "to_regclass('sluice." RELAYED "')), false)"
+
+static int ask_yes(PGconn *pg, const char *sql, bool *yes) {
+        PGresult *r = PQexec(pg, sql);
+
+        if (PQresultStatus(r) != PGRES_TUPLES_OK)
+                return fail(pg, r, "looking at what is there");
+        *yes = PQntuples(r) == 1 && PQgetvalue(r, 0, 0)[0] == 't';
+        PQclear(r);
+        return 0;
+}
+
+static int index_outbox(PGconn *pg) {
+        bool good = false;
+
+        if (ask_yes(pg, RELAYED_IS_GOOD, &good) != 0)
+                return 1;
+        if (good)
+                return 0;
+        if (run(pg, "set client_min_messages = warning", "settling") != 0 ||
+            run(pg, "drop index concurrently if exists sluice." RELAYED, "dropping an index") != 0)
+                return 1;
+        return run(pg,
+                   "create index concurrently if not exists " RELAYED
+                   " on sluice.journal (seq) where relayed_at is null",
+                   "making an index");
+}
+
 /* The schema of the functions carries a mark: a hash of all our texts and how
  * many things they made. Where it stands as it would be written, nothing is
  * touched: making tables and triggers again waits for every open transaction,
  * and making functions again drops them under an origin that is running. */
 #define MADE                                                                                       \
-        "md5($1 || $2 || $3) || ' ' || (select count(*) from pg_proc where pronamespace in "       \
+        "md5($1 || $2 || $3 || $4) || ' ' || (select count(*) from pg_proc where pronamespace in " \
         "(to_regnamespace('sluice'), to_regnamespace('sluice_api'))) || ' ' || "                   \
-        "(select count(*) from pg_class where relnamespace = to_regnamespace('sluice'))"
+        "(select count(*) from pg_class where relnamespace = to_regnamespace('sluice') "           \
+        "and relname <> '" RELAYED "')"
 
 static PGresult *ask_texts(PGconn *pg, const char *sql) {
-        const char *values[3] = {org_sql_schema, org_sql_stock, org_sql_sales};
-        return PQexecParams(pg, sql, 3, NULL, values, NULL, NULL, 0);
+        const char *values[4] = {org_sql_schema, org_sql_stock, org_sql_sales, org_sql_duty};
+        return PQexecParams(pg, sql, 4, NULL, values, NULL, NULL, 0);
 }
 
 static int is_made(PGconn *pg, bool *yes) {
@@ -85,7 +120,8 @@ static int mark_made(PGconn *pg) {
 
 static int make_functions(PGconn *pg) {
         if (run(pg, org_sql_stock, "making functions") != 0 ||
-            run(pg, org_sql_sales, "making functions") != 0)
+            run(pg, org_sql_sales, "making functions") != 0 ||
+            run(pg, org_sql_duty, "making functions") != 0)
                 return 1;
         return mark_made(pg);
 }
@@ -120,6 +156,8 @@ int org_db_init_schema(const struct conf_origin *conf) {
                 r = fail(pg, NULL, "connecting");
         else
                 r = migrate(pg);
+        if (r == 0 && conf->relay.redis)
+                r = index_outbox(pg);
         PQfinish(pg);
         return r;
 }

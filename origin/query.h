@@ -16,6 +16,7 @@ enum org_lane {
         ORG_LANE_STOCK, /* holds and items: short, wait for row locks */
         ORG_LANE_SALES, /* windows and the snapshot: short, wait for nobody */
         ORG_LANE_SCAN,  /* may read whole tables */
+        ORG_LANE_RELAY, /* the journal's outbox: one connection beside the others, if at all */
         ORG_LANE_COUNT,
 };
 
@@ -45,13 +46,32 @@ enum org_lane {
         X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)")              \
         X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
         X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")                        \
-        X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")
+        X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")                                    \
+        X(RELAY_TURN, "relay", RELAY, 5, "select * from sluice_api.relay_turn($1,$2,$3,$4,$5)")    \
+        X(RELAY_WATCH, "relay_watch", RELAY, 1, "select * from sluice_api.relay_watch($1)")
 
 enum org_query {
 #define X(id, tag, lane, n, text) ORG_Q_##id,
         ORG_QUERY_TABLE(X)
 #undef X
                 ORG_QUERY_COUNT,
+};
+
+/* Those of relay_turn. */
+enum org_relay_column {
+        ORG_RELAY_EPOCH,
+        ORG_RELAY_SEQ,
+        ORG_RELAY_TENANT,
+        ORG_RELAY_ITEM,
+        ORG_RELAY_HOLD,
+        ORG_RELAY_ORDER_REF,
+        ORG_RELAY_FROM,
+        ORG_RELAY_TO,
+        ORG_RELAY_QTY,
+        ORG_RELAY_REASON,
+        ORG_RELAY_ACTOR,
+        ORG_RELAY_AT,
+        ORG_RELAY_COLUMNS,
 };
 
 #define ORG_PARAMS_MAX 14

@@ -162,3 +162,13 @@ create table if not exists sluice.revocation (
         revoked_at timestamptz not null default now(),
         primary key (sale, round, account)
 );
+
+-- What one origin does for all of them: who does it now, and until when. `epoch`
+-- rises with each taking.
+create table if not exists sluice.duty (
+        name  text        primary key,
+        owner text,
+        epoch bigint      not null default 0,
+        until timestamptz not null default '-infinity'
+);
+insert into sluice.duty (name) values ('relay') on conflict do nothing;

@@ -13,6 +13,7 @@
 #include "origin/hold.h"
 #include "origin/item.h"
 #include "origin/metrics.h"
+#include "origin/relay.h"
 #include "origin/sale.h"
 #include "origin/snapshot.h"
 
@@ -238,6 +239,8 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
                 r = org_snapshot_new(s, &s->snapshot);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
+        if (r == 0 && conf->relay.redis)
+                r = org_relay_new(s, &s->relay);
         if (r == 0) {
                 memory_watch_start(&s->memory, l, conf->limits.memory_bytes, on_strain);
                 return 0;
@@ -251,6 +254,7 @@ void org_service_close(struct org_service *s) {
         org_db_free(&s->db);
         org_batch_free(&s->batch);
         org_expiry_free(&s->expiry);
+        org_relay_free(&s->relay);
         org_snapshot_free(&s->snapshot);
         http_server_free(&s->server);
         jwt_keys_free(&s->pass_keys);

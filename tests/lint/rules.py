@@ -21,7 +21,7 @@ LIBRARIES = {
     r"openssl/": r"net/(tls|jw|sha256|mac|random)\w*\.[ch]|admission/(account|ticket|pass|mac)\w*\.c"
                  r"|gateway/guest\w*\.c|loadgen/peers/visits\.c",
     r"libpq-fe\.h": r"origin/(pool\w*|db\w*)\.[ch]|loadgen/strategies/\w+\.[ch]",
-    r"hiredis": r"gateway/store_redis\.c|loadgen/strategies/\w+\.[ch]",
+    r"hiredis": r"gateway/store_redis\.c|origin/relay_redis\.c|loadgen/strategies/\w+\.[ch]",
     r"yaml\.h": r"conf/\w+\.c",
 }
 
