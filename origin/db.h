@@ -8,8 +8,8 @@
  *
  * What is not certain is said so: a query that was sent and whose answer never
  * came is ORG_DB_UNKNOWN, whether it wrote or not; its key tells, later.
- * Deadlocks, serialization failures and internal errors (a function was replaced
- * meanwhile) are tried again, twice, here.
+ * Which error means what is one table, origin/fault.h; deadlocks and the like are
+ * tried again, twice, here.
  *
  * Ownership  a job belongs to its maker until org_db_run, then to the
  *            database until `done` returns. A reply lives during `done`.
@@ -81,6 +81,7 @@ struct org_db_counters {
         struct metrics_counter runs[ORG_QUERY_COUNT];
         struct metrics_counter retries, violations, unknown, refused_full;
         struct metrics_counter connects, drops;
+        struct metrics_counter left; /* servers, since they took no writes any more */
 };
 
 NET_MUST int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **out);

@@ -148,6 +148,8 @@ static void write_db(struct metrics_out *o, const struct org_db *db) {
             metrics_read(&n->connects));
         one(o, "sluice_pool_drops_total", METRICS_COUNTER, "Connections lost or refused.",
             metrics_read(&n->drops));
+        one(o, "sluice_pool_servers_left_total", METRICS_COUNTER,
+            "Servers left because they took no writes any more.", metrics_read(&n->left));
         one(o, "sluice_pool_connections", METRICS_GAUGE, "Connections ready.",
             org_db_connected(db));
         one(o, "sluice_pool_waiting", METRICS_GAUGE, "Queries waiting for a connection.",

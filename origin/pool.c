@@ -5,8 +5,6 @@
 #include "net/random.h"
 #include "origin/pool_conn.h"
 
-#define TRIES_MAX 2      /* again after a deadlock or serialization failure */
-#define LET_GO_MAX 10    /* again after a transaction of ours let go by itself */
 #define TRY_AGAIN_MS 10  /* times the tries, with jitter */
 #define TICK_MS 20       /* how exact give-up times are */
 #define LATE_MS 500      /* past the server's own statement timeout */
@@ -20,6 +18,8 @@ struct lane {
 struct org_db {
         struct loop *loop;
         const struct conf_origin *conf;
+        struct org_hosts hosts;
+        struct org_conn_ways ways;
         struct org_conn *conns;
         size_t n_conns;
         struct lane lanes[ORG_LANE_COUNT];
@@ -28,7 +28,7 @@ struct org_db {
         struct loop_defer dispatch;
         struct loop_timer tick;
         struct random_fast random;
-        bool told_away, told_schema, was_ready, is_closing;
+        bool told_away, told_schema, was_ready, is_closing, is_leaving;
         struct org_db_counters counters;
 };
 
@@ -211,34 +211,6 @@ static void on_tick(struct loop_timer *t) {
 
 /* ---- answers ---- */
 
-static enum org_db_outcome outcome_of(const PGresult *r) {
-        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
-
-        if (!s)
-                return ORG_DB_UNKNOWN;
-        if (strcmp(s, "SL001") == 0)
-                return ORG_DB_REFUSED;
-        if (strcmp(s, "23514") == 0)
-                return ORG_DB_VIOLATED;
-        if (strcmp(s, "25006") == 0)
-                return ORG_DB_AWAY;
-        if (strncmp(s, "57P0", 4) == 0 || strncmp(s, "08", 2) == 0)
-                return ORG_DB_UNKNOWN;
-        /* Lock and statement timeouts, deadlocks that repeats did not mend, and
-         * a server out of something. */
-        if (strcmp(s, "55P03") == 0 || strcmp(s, "57014") == 0 || strcmp(s, "SL002") == 0 ||
-            strncmp(s, "40", 2) == 0 || strncmp(s, "53", 2) == 0)
-                return ORG_DB_BUSY;
-        return ORG_DB_FAILED;
-}
-
-/* Deadlocks that repeats did not mend, and memory, locks among it. */
-static bool may_divide(const PGresult *r) {
-        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
-
-        return s && (strncmp(s, "40", 2) == 0 || strncmp(s, "53", 2) == 0);
-}
-
 static void on_again(struct loop_timer *t) {
         struct org_job *job = NET_CONTAINER_OF(t, struct org_job, again);
         struct org_job **at = &job->db->resting;
@@ -250,21 +222,8 @@ static void on_again(struct loop_timer *t) {
         dispatch_soon(job->db);
 }
 
-/* How often a failure of this kind is worth another try. */
-static unsigned tries_for(const PGresult *r) {
-        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
-
-        if (!s)
-                return 0;
-        if (strcmp(s, "SL002") == 0)
-                return LET_GO_MAX;
-        /* XX000: among other things, a function that --init replaced meanwhile. */
-        bool passes = strcmp(s, "40P01") == 0 || strcmp(s, "40001") == 0 || strcmp(s, "XX000") == 0;
-        return passes ? TRIES_MAX : 0;
-}
-
-static bool tries_again(struct org_db *db, struct org_job *job, const PGresult *r) {
-        if (job->tries >= tries_for(r) || db->is_closing)
+static bool tries_again(struct org_db *db, struct org_job *job, unsigned tries) {
+        if (job->tries >= tries || db->is_closing)
                 return false;
         job->tries++;
         metrics_add(&db->counters.retries, 1);
@@ -300,6 +259,7 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
         struct org_db *db = c->db;
         struct org_reply reply = {.took_us = took_us, .result = result};
         const char *code, *detail;
+        struct org_fault fault;
 
         metrics_add(&db->counters.runs[job->query], 1);
         metrics_add(&db->counters.held_us[job->query], (uint64_t)took_us);
@@ -309,10 +269,11 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
                 answer(job, &reply);
                 return;
         }
-        if (tries_again(db, job, result))
+        fault = org_result_fault(result);
+        if (tries_again(db, job, fault.tries))
                 return;
-        reply.outcome = outcome_of(result);
-        reply.may_divide = may_divide(result);
+        reply.outcome = fault.outcome;
+        reply.may_divide = fault.may_divide;
         if (reply.outcome != ORG_DB_REFUSED)
                 tell(db, job, result, reply.outcome);
         code = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -324,9 +285,32 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
         answer(job, &reply);
 }
 
-static void on_lost(struct org_conn *c, struct org_job *job) {
-        metrics_add(&c->db->counters.unknown, 1);
-        answer_bare(job, ORG_DB_UNKNOWN);
+static void on_lost(struct org_conn *c, struct org_job *job, enum org_db_outcome outcome) {
+        if (outcome == ORG_DB_UNKNOWN)
+                metrics_add(&c->db->counters.unknown, 1);
+        answer_bare(job, outcome);
+}
+
+/* A server that takes no writes is left with all connections, also those that
+ * had nothing to write and would go on reading from yesterday. */
+static void leave_server(struct org_db *db) {
+        if (db->is_leaving)
+                return;
+        db->is_leaving = true;
+        metrics_add(&db->counters.left, 1);
+        log_event(LOG_WARN, "database", "the server takes no writes any more; leaving it");
+        for (size_t i = 0; i < db->n_conns; i++)
+                if (db->conns[i].state == CONN_READY)
+                        org_conn_leave(&db->conns[i]);
+        db->is_leaving = false;
+}
+
+/* The first that is back shows the others the way. */
+static void show_the_way(struct org_db *db) {
+        if (org_db_connected(db) != 1)
+                return;
+        for (size_t i = 0; i < db->n_conns; i++)
+                org_conn_follow(&db->conns[i]);
 }
 
 static void on_state(struct org_conn *c, const char *why) {
@@ -336,6 +320,7 @@ static void on_state(struct org_conn *c, const char *why) {
         if (!why) {
                 metrics_add(&db->counters.connects, 1);
                 dispatch_soon(db);
+                show_the_way(db);
                 if (state == ORG_DB_READY && !db->was_ready)
                         log_event(LOG_INFO, "database", "connected");
                 if (state == ORG_DB_READY)
@@ -345,6 +330,8 @@ static void on_state(struct org_conn *c, const char *why) {
                 return;
         }
         metrics_add(&db->counters.drops, 1);
+        if (c->is_left && !db->is_closing)
+                leave_server(db);
         if (db->is_closing || state == ORG_DB_READY)
                 return;
         db->was_ready = false;
@@ -353,7 +340,7 @@ static void on_state(struct org_conn *c, const char *why) {
                 log_event(LOG_ERROR, "database",
                           "no schema of this version: run "
                           "`sluice-origin -c FILE --init`; trying again until it is there");
-        } else if (!c->schema_missing && !db->told_away) {
+        } else if (!c->schema_missing && !db->told_away && c->round_over) {
                 db->told_away = true;
                 log_event(LOG_ERROR, "database", "cannot be reached; trying again until it can",
                           LOG_S("error", why));
@@ -403,6 +390,8 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
                 return -ENOMEM;
         db->loop = l;
         db->conf = conf;
+        org_hosts_init(&db->hosts, conf->database.url);
+        db->ways = (struct org_conn_ways){db, l, conf, &db->hosts, &hooks};
         n = conf->database.connections + (conf->relay.redis ? 1 : 0);
         db->conns = calloc(n, sizeof(*db->conns));
         for (int i = 0; i < ORG_LANE_COUNT; i++)
@@ -413,8 +402,8 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
         if (!db->conns)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                r = org_conn_init(&db->conns[i], db, l, conf,
-                                  lane_of(i, conf->database.connections), &hooks);
+                r = org_conn_init(&db->conns[i], &db->ways, lane_of(i, conf->database.connections),
+                                  i);
                 if (r < 0)
                         return r;
                 db->n_conns++;
@@ -445,6 +434,7 @@ void org_db_free(struct org_db **db) {
         loop_defer_cancel(d->loop, &d->dispatch);
         loop_timer_cancel(&d->tick);
         free(d->conns);
+        org_hosts_fini(&d->hosts);
         free(d);
         *db = NULL;
 }

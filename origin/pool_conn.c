@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/log.h"
-
-#define BACKOFF_FIRST_MS 50
+#define BACKOFF_FIRST_MS 50 /* between two rounds of all hosts */
 #define BACKOFF_LAST_MS 1000
 
 static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan", "relay"};
@@ -60,7 +58,29 @@ static void close_socket(struct org_conn *c) {
         c->pg = NULL;
 }
 
+/* A host that was good is asked again first: often only the session ended. */
+static int64_t next_try_ms(struct org_conn *c, bool was_ready) {
+        int64_t in_ms = 0;
+
+        c->round_over = false;
+        if (was_ready && !c->is_left) {
+                c->tried = 0;
+                return c->backoff_ms;
+        }
+        c->host = (c->host + 1) % c->hosts->n;
+        c->round_over = ++c->tried >= c->hosts->n;
+        if (c->round_over) {
+                c->tried = 0;
+                in_ms = c->backoff_ms;
+                c->backoff_ms *= 2;
+        }
+        if (c->backoff_ms > BACKOFF_LAST_MS)
+                c->backoff_ms = BACKOFF_LAST_MS;
+        return in_ms;
+}
+
 void org_conn_drop(struct org_conn *c, const char *why) {
+        bool was_ready = c->state == CONN_READY;
         char text[256];
 
         /* The reason may lie in the connection that goes away now. */
@@ -73,11 +93,26 @@ void org_conn_drop(struct org_conn *c, const char *why) {
 
                 c->head = (c->head + 1) % c->cap;
                 c->count--;
-                c->hooks->on_lost(c, job);
+                c->hooks->on_lost(c, job, ORG_DB_UNKNOWN);
         }
-        loop_timer_start(&c->timer, c->backoff_ms);
-        c->backoff_ms = c->backoff_ms * 2 > BACKOFF_LAST_MS ? BACKOFF_LAST_MS : c->backoff_ms * 2;
+        loop_timer_start(&c->timer, next_try_ms(c, was_ready));
         c->hooks->on_state(c, text);
+        c->is_left = false;
+}
+
+void org_conn_leave(struct org_conn *c) {
+        c->is_left = true;
+        org_conn_drop(c, "the server takes no writes any more");
+}
+
+void org_conn_follow(struct org_conn *c) {
+        if (c->state == CONN_READY || (c->state != CONN_DOWN && c->host == c->hosts->good))
+                return;
+        c->host = c->hosts->good;
+        c->tried = 0;
+        close_socket(c);
+        c->state = CONN_DOWN;
+        loop_timer_start(&c->timer, 0);
 }
 
 static int send_settings(struct org_conn *c) {
@@ -143,14 +178,11 @@ static void go_on_connecting(struct org_conn *c) {
 
 void org_conn_start(struct org_conn *c) {
         char name[48];
-        const char *keywords[] = {"dbname", "application_name", "target_session_attrs",
-                                  "client_encoding", NULL};
-        const char *values[] = {c->conf->database.url, name, "read-write", "UTF8", NULL};
 
         (void)snprintf(name, sizeof(name), "sluice-origin %s", lane_names[c->lane]);
         c->schema_missing = false;
         c->state = CONN_CONNECTING;
-        c->pg = PQconnectStartParams(keywords, values, 1);
+        c->pg = org_hosts_connect(c->hosts, c->host, name, "read-write");
         loop_timer_start(&c->timer, (int64_t)c->conf->database.connect_timeout_ms);
         if (!c->pg)
                 org_conn_drop(c, "out of memory");
@@ -180,6 +212,8 @@ static bool take_setup(struct org_conn *c, PGresult *r) {
                         return true;
                 loop_timer_cancel(&c->timer);
                 c->backoff_ms = BACKOFF_FIRST_MS;
+                c->tried = 0;
+                c->hosts->good = c->host;
                 c->state = CONN_READY;
                 c->hooks->on_state(c, NULL);
                 return c->state == CONN_READY;
@@ -199,45 +233,75 @@ static bool take_setup(struct org_conn *c, PGresult *r) {
         }
 }
 
-/* After these the server, or this session, is of no more use. */
-static bool ends_session(const PGresult *r) {
-        const char *s = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
+/* A server says of itself, before it is asked, when it takes no writes any more
+ * (from version 14 on; PgBouncer keeps it to itself). */
+static bool is_read_only(const struct org_conn *c) {
+        const char *standby = PQparameterStatus(c->pg, "in_hot_standby");
+        const char *off = PQparameterStatus(c->pg, "default_transaction_read_only");
 
-        return s && (strncmp(s, "57P0", 4) == 0 || strncmp(s, "08", 2) == 0 ||
-                     strcmp(s, "25006") == 0 || strcmp(s, "26000") == 0);
+        return (standby && strcmp(standby, "on") == 0) || (off && strcmp(off, "on") == 0);
 }
 
-static bool take_answer(struct org_conn *c, PGresult *r) {
-        struct org_job *job;
-        PGresult *result;
-        int64_t now_us, took_us;
-        bool ends;
+static enum org_session session_after(const struct org_conn *c, const struct org_fault *f) {
+        return is_read_only(c) ? ORG_SESSION_LEFT : f ? f->session : ORG_SESSION_KEPT;
+}
 
-        if (PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
-                /* The first one counts: an error, or the rows. */
-                if (c->result)
-                        PQclear(r);
-                else
-                        c->result = r;
-                return true;
-        }
-        PQclear(r);
-        if (c->count == 0)
-                return true;
-        job = c->ring[c->head];
-        result = c->result;
+struct org_fault org_result_fault(const PGresult *r) {
+        const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+        return org_fault_of(PQresultErrorField(r, PG_DIAG_SQLSTATE),
+                            severity && strcmp(severity, "ERROR") != 0);
+}
+
+/* Hands the head of the pipeline back with its result, or without where that is
+ * no answer. */
+static void finish_head(struct org_conn *c) {
+        struct org_job *job = c->ring[c->head];
+        PGresult *result = c->result;
+        struct org_fault fault, *f = NULL;
+        int64_t now_us = loop_clock_us(), took_us = now_us - c->head_since_us;
+        enum org_session session;
+
         c->result = NULL;
         c->head = (c->head + 1) % c->cap;
         c->count--;
-        now_us = loop_clock_us();
-        took_us = now_us - c->head_since_us;
         c->head_since_us = now_us;
-        ends = ends_session(result);
-        c->hooks->on_result(c, job, result, took_us);
-        PQclear(result);
-        if (ends)
+        if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+                fault = org_result_fault(result);
+                f = &fault;
+        }
+        session = session_after(c, f);
+        if (f && f->session != ORG_SESSION_KEPT)
+                c->hooks->on_lost(c, job, f->outcome);
+        else
+                c->hooks->on_result(c, job, result, took_us);
+        if (session == ORG_SESSION_LEFT)
+                org_conn_leave(c);
+        else if (session == ORG_SESSION_DROPPED)
                 org_conn_drop(c, "the server ends the session");
-        return c->state == CONN_READY;
+        PQclear(result);
+}
+
+static bool is_error(const PGresult *r) {
+        return PQresultStatus(r) != PGRES_TUPLES_OK && PQresultStatus(r) != PGRES_COMMAND_OK;
+}
+
+static bool take_answer(struct org_conn *c, PGresult *r) {
+        if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
+                PQclear(r);
+                if (c->count > 0)
+                        finish_head(c);
+                return c->state == CONN_READY;
+        }
+        /* The first error counts, rows or not: a commit may fail behind them. Else
+         * the first rows do. */
+        if (c->result && (is_error(c->result) || !is_error(r))) {
+                PQclear(r);
+                return true;
+        }
+        PQclear(c->result);
+        c->result = r;
+        return true;
 }
 
 static void take_results(struct org_conn *c) {
@@ -305,20 +369,21 @@ void org_conn_send(struct org_conn *c, struct org_job *job) {
                 flush(c);
 }
 
-int org_conn_init(struct org_conn *c, struct org_db *db, struct loop *l,
-                  const struct conf_origin *conf, enum org_lane lane,
-                  const struct org_conn_hooks *hooks) {
+int org_conn_init(struct org_conn *c, const struct org_conn_ways *ways, enum org_lane lane,
+                  size_t host) {
         *c = (struct org_conn){
-                .db = db,
-                .loop = l,
-                .conf = conf,
-                .hooks = hooks,
+                .db = ways->db,
+                .loop = ways->loop,
+                .conf = ways->conf,
+                .hosts = ways->hosts,
+                .hooks = ways->hooks,
                 .lane = lane,
+                .host = host % ways->hosts->n,
                 .backoff_ms = BACKOFF_FIRST_MS,
-                .cap = conf->database.pipeline_depth,
+                .cap = ways->conf->database.pipeline_depth,
         };
         c->ring = calloc(c->cap, sizeof(struct org_job *));
-        loop_timer_init(l, &c->timer, on_timer);
+        loop_timer_init(c->loop, &c->timer, on_timer);
         return c->ring ? 0 : -ENOMEM;
 }
 
