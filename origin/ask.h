@@ -11,7 +11,7 @@
 
 #define ORG_QTY_MAX 1000000
 #define ORG_UUID_HEX 33  /* 32 digits and the zero */
-#define ORG_LINES_MAX 32 /* of an order */
+#define ORG_LINES_MAX 50 /* of an order */
 
 struct org_ask_line {
         struct span item;

@@ -56,8 +56,14 @@ struct org_call *org_call_new(struct org_service *s, struct http_exchange *x,
 }
 
 void org_call_read_body(struct org_call *c, void (*next)(struct org_call *c)) {
+        org_call_read_large_body(c, 0, next);
+}
+
+void org_call_read_large_body(struct org_call *c, size_t room, void (*next)(struct org_call *c)) {
+        size_t usual = c->s->conf->limits.body_bytes;
+
         c->on_body = next;
-        http_exchange_read_body(c->x, c->s->conf->limits.body_bytes);
+        http_exchange_read_body(c->x, room > usual ? room : usual);
 }
 
 void org_call_header(struct org_call *c, const char *name, struct span value) {

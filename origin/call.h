@@ -49,8 +49,9 @@ struct org_call {
 struct org_call *org_call_new(struct org_service *s, struct http_exchange *x,
                               const struct org_route *route);
 /* Asks for the body, then runs `on_body` with x->body; answers by itself when
- * the body is too large or late. */
+ * the body is late, or larger than limits.body_bytes or `room`, whichever is more. */
 void org_call_read_body(struct org_call *c, void (*on_body)(struct org_call *c));
+void org_call_read_large_body(struct org_call *c, size_t room, void (*on_body)(struct org_call *c));
 
 /* A header of the answer; both are copied, past the room they are dropped. */
 void org_call_header(struct org_call *c, const char *name, struct span value);

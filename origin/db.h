@@ -77,8 +77,7 @@ void org_job_null(struct org_job *j);
 void org_db_run(struct org_db *db, struct org_job *job, org_job_done *done, void *user);
 
 struct org_db_counters {
-        struct metrics_counter held_us[ORG_QUERY_COUNT]; /* connections in use, by tag */
-        struct metrics_counter runs[ORG_QUERY_COUNT];
+        struct metrics_histogram held[ORG_QUERY_COUNT]; /* of a connection, by tag */
         struct metrics_counter retries, violations, unknown, refused_full;
         struct metrics_counter connects, drops;
         struct metrics_counter left; /* servers, since they took no writes any more */

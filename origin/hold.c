@@ -6,6 +6,9 @@
 #include "origin/batch.h"
 #include "origin/snapshot.h"
 
+/* As many lines as an order may have, each with a long name. */
+#define ORDER_BODY ((size_t)1024 + ORG_LINES_MAX * (size_t)128)
+
 /* ---- reserve ---- */
 
 static void on_item_paused(void *user, const struct org_reply *r) {
@@ -134,7 +137,9 @@ static void on_reserve_body(struct org_call *c) {
 }
 
 void org_hold_reserve(struct org_call *c) {
-        org_call_read_body(c, on_reserve_body);
+        bool is_order = c->route.resource == ORG_ORDERS;
+
+        org_call_read_large_body(c, is_order ? ORDER_BODY : 0, on_reserve_body);
 }
 
 /* ---- reading ---- */

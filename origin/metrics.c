@@ -121,23 +121,39 @@ static void write_relay(struct metrics_out *o, const struct org_relay *relay) {
         }
 }
 
-static void write_db(struct metrics_out *o, const struct org_db *db) {
-        const struct org_db_counters *n = org_db_counters(db);
+/* How long a connection was taken by queries of each tag. */
+static void write_held(struct metrics_out *o, const struct org_db_counters *n) {
+        metrics_family(o, "sluice_pool_held_seconds", METRICS_HISTOGRAM,
+                       "Time that a query had a connection to itself, by its tag.");
+        for (int i = 0; i < ORG_QUERY_COUNT; i++) {
+                struct metrics_label l = {"tag", span_of(org_queries[i].tag)};
+                const struct metrics_histogram *h = &n->held[i];
 
+                metrics_sample_histogram(o, "sluice_pool_held_seconds", &l, &h, 1);
+        }
         metrics_family(o, "sluice_pool_held_seconds_total", METRICS_COUNTER,
                        "Time that queries had a connection to themselves.");
         for (int i = 0; i < ORG_QUERY_COUNT; i++) {
                 struct metrics_label l = {"tag", span_of(org_queries[i].tag)};
 
-                metrics_sample_real(o, "sluice_pool_held_seconds_total", &l, 1,
-                                    (double)metrics_read(&n->held_us[i]) / US_PER_S);
+                metrics_sample_real(
+                        o, "sluice_pool_held_seconds_total", &l, 1,
+                        (double)atomic_load_explicit(&n->held[i].sum_us, memory_order_relaxed) /
+                                US_PER_S);
         }
         metrics_family(o, "sluice_queries_total", METRICS_COUNTER, "Queries answered.");
         for (int i = 0; i < ORG_QUERY_COUNT; i++) {
                 struct metrics_label l = {"tag", span_of(org_queries[i].tag)};
 
-                metrics_sample(o, "sluice_queries_total", &l, 1, metrics_read(&n->runs[i]));
+                metrics_sample(o, "sluice_queries_total", &l, 1,
+                               metrics_histogram_count(&n->held[i]));
         }
+}
+
+static void write_db(struct metrics_out *o, const struct org_db *db) {
+        const struct org_db_counters *n = org_db_counters(db);
+
+        write_held(o, n);
         one(o, "sluice_query_retries_total", METRICS_COUNTER,
             "Deadlocks and serialization failures tried again.", metrics_read(&n->retries));
         one(o, "sluice_query_unknown_total", METRICS_COUNTER, "Queries sent and never answered.",

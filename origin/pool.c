@@ -261,8 +261,7 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
         const char *code, *detail;
         struct org_fault fault;
 
-        metrics_add(&db->counters.runs[job->query], 1);
-        metrics_add(&db->counters.held_us[job->query], (uint64_t)took_us);
+        metrics_observe(&db->counters.held[job->query], (uint64_t)took_us);
         dispatch_soon(db);
         if (PQresultStatus(result) == PGRES_TUPLES_OK) {
                 reply.rows = (size_t)PQntuples(result);

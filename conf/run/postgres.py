@@ -19,6 +19,9 @@ from run import keys
 from run.process import PATIENCE, Failed, Process, free_port, wait_until
 
 USER = "sluice"
+# What we advise for any server of an origin.
+SETTINGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+                        "postgresql.conf")
 
 
 def binary(name):
@@ -83,7 +86,9 @@ class Postgres:
                 "listen_addresses = '127.0.0.1'", f"port = {self.port}",
                 f"unix_socket_directories = '{self.home}'",
                 f"max_connections = {self.max_connections}", "shared_buffers = '128MB'",
-                "log_lock_waits = on", *more]) + "\n")
+                *more]) + "\n")
+            with open(SETTINGS) as shipped:
+                conf.write(shipped.read())
         self.process = Process(self.name, [binary("postgres"), "-D", f"{self.home}/data"],
                                f"{self.link}.log", user=self.user,
                                cwd=self.home, end_signal=signal.SIGINT)
@@ -113,6 +118,9 @@ class Postgres:
         if self.is_ours:
             self.process.start()
             self.process.wait_ready(self._answers, 30)
+            made = self.psql("create extension if not exists pg_stat_statements", "template1")
+            if made.returncode != 0:
+                raise Failed(made.stdout)
         exists = self.psql(f"select 1 from pg_database where datname = '{self.database}'",
                            "postgres")
         if exists.stdout.strip() != "1":

@@ -249,6 +249,8 @@ def test_queries_say_what_they_are_for(origin):
     assert {name for name, _ in rows} == {"sluice-origin stock", "sluice-origin sales",
                                           "sluice-origin scan"}
     assert origin.metric("sluice_pool_held_seconds_total", tag="reserve") > 0
+    assert origin.metric("sluice_pool_held_seconds_bucket", tag="reserve", le="+Inf"
+                         ) == origin.metric("sluice_queries_total", tag="reserve") > 0
 
 
 def test_isolation_is_ours_whatever_the_server_says(make_origin):

@@ -40,11 +40,35 @@ def test_the_sales_limit_counts_its_own_item(origin):
     assert_problem(origin.order([(extra, 1)], sale=sale), 400, "bad_request")
 
 
+def test_fifty_lines_are_one_round_trip(origin):
+    """Long names, the items in falling order, one of them twice: rows are locked by key."""
+    items = sorted((f"{origin.fresh('i')}-{'x' * 44}" for _ in range(49)), reverse=True)
+    for item in items:
+        origin.put_total(item, 2)
+    lines = [(item, 1) for item in [*items, items[0]]]
+
+    def calls():
+        return origin.sql(
+            "select coalesce(sum(calls), 0)::int from pg_stat_statements join pg_database d "
+            "on d.oid = dbid where datname = current_database() "
+            "and query like '/* sluice%%' and query !~ 'sluice (snapshot|expire|locks)'")[0][0]
+    before, asked = calls(), origin.metric("sluice_queries_total", tag="order")
+    order = origin.order(lines, "ann", "fifty")
+    assert order.status == 201 and len(order.json["holds"]) == 50, order
+    assert calls() - before == 1
+    assert origin.metric("sluice_queries_total", tag="order") - asked == 1
+    assert [origin.stock(item)["available"] for item in (items[0], items[1])] == [0, 1]
+    assert origin.order(lines, "ann", "fifty").json == order.json
+    assert_problem(origin.order([*lines, lines[0]]), 400, "bad_request")
+    assert_problem(origin.order(lines), 409, "all_held")  # the one that came twice is out
+    assert origin.stock(items[1])["available"] == 1
+
+
 def test_bad_lines_are_400(origin):
     for body in ({"buyer": "a"}, {"buyer": "a", "lines": []}, {"buyer": "a", "lines": [1]},
                  {"buyer": "a", "lines": [{"item": "x"}]},
                  {"buyer": "a", "lines": [{"item": "x y", "qty": 1}]},
-                 {"buyer": "a", "lines": [{"item": "x", "qty": 1}] * 33}):
+                 {"buyer": "a", "lines": [{"item": "x", "qty": 1}] * 51}):
         answer = origin.api.post("/v1/tenants/shop/orders", body,
                                  headers={"Idempotency-Key": "k"})
         assert_problem(answer, 400, "bad_request")
