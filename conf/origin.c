@@ -62,6 +62,10 @@ static const struct conf_option first_rows[] = {
          10, 600000, .sentence = "For one statement."},
         {"database.lock_timeout", "1s", CONF_DURATION, 0, AT(database.lock_timeout_ms), 10, 600000,
          .sentence = "For one lock; on the hot row the answer is then 503."},
+        {"database.pooler", "false", CONF_BOOL, 0, AT(database.pooler),
+         .sentence =
+                 "The url leads to PgBouncer (or its like) in transaction mode: nothing is then "
+                 "kept in a session, and a connection has one query under way."},
         {"reserve.batch_max", "100", CONF_COUNT, 0, AT(reserve.batch_max), 1, 1000,
          .sentence = "Holds of one item that one transaction may decide, when that many ask "
                      "while another is under way; 1: each has its own."},

@@ -29,6 +29,7 @@ struct conf_origin {
                 uint32_t connect_timeout_ms;
                 uint32_t statement_timeout_ms;
                 uint32_t lock_timeout_ms;
+                bool pooler; /* a pooler in transaction mode stands between */
         } database;
 
         struct {

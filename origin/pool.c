@@ -191,7 +191,7 @@ static void drop_late_connections(struct org_db *db) {
                 struct org_conn *c = &db->conns[i];
                 int64_t limit_ms = LATE_MS + org_conn_statement_ms(c);
 
-                if (c->state == CONN_READY && c->count > 0 &&
+                if (c->state == CONN_READY && (c->count > 0 || c->is_cleaning) &&
                     now_us - c->head_since_us > limit_ms * 1000)
                         org_conn_drop(c, "no answer in time");
         }
@@ -204,7 +204,7 @@ static void on_tick(struct loop_timer *t) {
         give_up_waiting(db);
         drop_late_connections(db);
         for (size_t i = 0; i < db->n_conns; i++)
-                busy = busy || db->conns[i].count > 0;
+                busy = busy || db->conns[i].count > 0 || db->conns[i].is_cleaning;
         if (busy)
                 loop_timer_start(t, TICK_MS);
 }
@@ -346,7 +346,11 @@ static void on_state(struct org_conn *c, const char *why) {
         }
 }
 
-static const struct org_conn_hooks hooks = {on_result, on_lost, on_state};
+static void on_room(struct org_conn *c) {
+        dispatch_soon(c->db);
+}
+
+static const struct org_conn_hooks hooks = {on_result, on_lost, on_room, on_state};
 
 /* ---- the interface ---- */
 

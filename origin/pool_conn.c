@@ -9,16 +9,22 @@
 
 static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan", "relay"};
 
-/* Ours on every connection, whatever the server's defaults are. Small tables
- * look cheap to scan and plans outlive their size, hence enable_seqscan. */
-#define SETTINGS                                                                                   \
-        "/* sluice settings */ select set_config('default_transaction_isolation', "                \
-        "'read committed', false), set_config('statement_timeout', $1, false), "                   \
-        "set_config('lock_timeout', $2, false), set_config('enable_seqscan', $3, false), "         \
-        "set_config('jit', 'off', false), set_config('timezone', 'UTC', false), "                  \
-        "set_config('datestyle', 'ISO', false), set_config('sluice.prefix', $4, false), "          \
-        "set_config('sluice.timeline', ('x' || substr(pg_walfile_name("                            \
-        "pg_current_wal_lsn()), 1, 8))::bit(32)::int::text, false)"
+/* Ours on every connection, whatever the server's defaults are; behind a pooler, in
+ * every transaction. Small tables look cheap to scan and plans outlive their size,
+ * hence enable_seqscan. */
+#define SETTINGS(local)                                                                            \
+        "/* sluice settings */ select set_config('statement_timeout', $1, " local "), "            \
+        "set_config('lock_timeout', $2, " local "), set_config('enable_seqscan', $3, " local       \
+        "), set_config('jit', 'off', " local "), set_config('timezone', 'UTC', " local             \
+        "), set_config('datestyle', 'ISO', " local "), set_config('sluice.prefix', $4, " local     \
+        "), set_config('sluice.timeline', ('x' || substr(pg_walfile_name("                         \
+        "pg_current_wal_lsn()), 1, 8))::bit(32)::int::text, " local                                \
+        "), set_config('default_transaction_isolation', 'read committed', " local ")"
+/* In the order of their way. The level has to be told before the first query, and
+ * only a transaction of its own takes it. */
+#define BEGIN "begin isolation level read committed"
+#define COMMIT "commit"
+#define ROLLBACK "rollback"
 #define SCHEMA                                                                                     \
         "/* sluice schema */ select 1 / coalesce((max(version) = $1::int)::int, 0) "               \
         "from sluice.schema_version"
@@ -87,6 +93,7 @@ void org_conn_drop(struct org_conn *c, const char *why) {
         (void)snprintf(text, sizeof(text), "%s", why);
         text[strcspn(text, "\n")] = '\0';
         c->state = CONN_DOWN;
+        c->is_cleaning = false;
         close_socket(c);
         while (c->count > 0) {
                 struct org_job *job = c->ring[c->head];
@@ -115,26 +122,55 @@ void org_conn_follow(struct org_conn *c) {
         loop_timer_start(&c->timer, 0);
 }
 
-static int send_settings(struct org_conn *c) {
-        char statement[24], lock[24], version[16];
+static int send_text(const struct org_conn *c, const char *text) {
+        return PQsendQueryParams(c->pg, text, 0, NULL, NULL, NULL, NULL, 0);
+}
+
+static int send_settings(const struct org_conn *c) {
+        char statement[24], lock[24];
         const char *values[4] = {statement, lock, c->lane == ORG_LANE_SCAN ? "on" : "off",
                                  c->conf->group_prefix};
-        const char *wanted[1] = {version};
 
         (void)snprintf(statement, sizeof(statement), "%lld", (long long)org_conn_statement_ms(c));
         (void)snprintf(lock, sizeof(lock), "%u", c->conf->database.lock_timeout_ms);
-        (void)snprintf(version, sizeof(version), "%d", ORG_SCHEMA_VERSION);
-        return PQsendQueryParams(c->pg, SETTINGS, 4, NULL, values, NULL, NULL, 0) &&
-               PQpipelineSync(c->pg) &&
-               PQsendQueryParams(c->pg, SCHEMA, 1, NULL, wanted, NULL, NULL, 0) &&
-               PQpipelineSync(c->pg);
+        return PQsendQueryParams(c->pg,
+                                 c->conf->database.pooler ? SETTINGS("true") : SETTINGS("false"), 4,
+                                 NULL, values, NULL, NULL, 0);
 }
 
-static int send_prepares(struct org_conn *c) {
-        for (int i = 0; i < ORG_QUERY_COUNT; i++)
+static int send_schema(const struct org_conn *c) {
+        char version[16];
+        const char *wanted[1] = {version};
+
+        (void)snprintf(version, sizeof(version), "%d", ORG_SCHEMA_VERSION);
+        return PQsendQueryParams(c->pg, SCHEMA, 1, NULL, wanted, NULL, NULL, 0);
+}
+
+/* All with one sync: the first that fails leaves out the rest. */
+static int send_setup(const struct org_conn *c) {
+        if (!c->conf->database.pooler && !send_settings(c))
+                return 0;
+        if (!send_schema(c))
+                return 0;
+        for (int i = 0; i < ORG_QUERY_COUNT && !c->conf->database.pooler; i++)
                 if (!PQsendPrepare(c->pg, org_queries[i].tag, org_queries[i].text, 0, NULL))
                         return 0;
         return PQpipelineSync(c->pg);
+}
+
+/* One query with what it needs around it, up to its sync: prepared and bare on a
+ * session of our own, else in a transaction that brings its settings along. */
+static int send_job(const struct org_conn *c, const struct org_job *job) {
+        const struct org_query_row *q = &org_queries[job->query];
+        const char *values[ORG_PARAMS_MAX];
+
+        org_job_params(job, values);
+        if (!c->conf->database.pooler)
+                return PQsendQueryPrepared(c->pg, q->tag, job->n_params, values, NULL, NULL, 0) &&
+                       PQpipelineSync(c->pg);
+        return send_text(c, BEGIN) && send_settings(c) &&
+               PQsendQueryParams(c->pg, q->text, job->n_params, NULL, values, NULL, NULL, 0) &&
+               send_text(c, COMMIT) && PQpipelineSync(c->pg);
 }
 
 static void flush(struct org_conn *c) {
@@ -148,9 +184,7 @@ static void flush(struct org_conn *c) {
 
 static void set_up(struct org_conn *c) {
         c->state = CONN_PREPARING;
-        c->setup_left = 3;
-        if (PQsetnonblocking(c->pg, 1) != 0 || !PQenterPipelineMode(c->pg) || !send_settings(c) ||
-            !send_prepares(c))
+        if (PQsetnonblocking(c->pg, 1) != 0 || !PQenterPipelineMode(c->pg) || !send_setup(c))
                 org_conn_drop(c, PQerrorMessage(c->pg));
         else
                 flush(c);
@@ -208,8 +242,6 @@ static bool take_setup(struct org_conn *c, PGresult *r) {
 
         switch ((int)PQresultStatus(r)) {
         case PGRES_PIPELINE_SYNC:
-                if (--c->setup_left > 0)
-                        return true;
                 loop_timer_cancel(&c->timer);
                 c->backoff_ms = BACKOFF_FIRST_MS;
                 c->tried = 0;
@@ -253,6 +285,29 @@ struct org_fault org_result_fault(const PGresult *r) {
                             severity && strcmp(severity, "ERROR") != 0);
 }
 
+static bool is_error(const PGresult *r) {
+        return PQresultStatus(r) != PGRES_TUPLES_OK && PQresultStatus(r) != PGRES_COMMAND_OK;
+}
+
+/* The transaction around a query that failed is still open. */
+static void clean_up(struct org_conn *c) {
+        c->is_cleaning = true;
+        if (!send_text(c, ROLLBACK) || !PQpipelineSync(c->pg))
+                org_conn_drop(c, PQerrorMessage(c->pg));
+}
+
+static void cleaned_up(struct org_conn *c) {
+        bool failed = !c->result || is_error(c->result);
+
+        PQclear(c->result);
+        c->result = NULL;
+        c->is_cleaning = false;
+        if (failed)
+                org_conn_drop(c, "a transaction could not be rolled back");
+        else
+                c->hooks->on_room(c);
+}
+
 /* Hands the head of the pipeline back with its result, or without where that is
  * no answer. */
 static void finish_head(struct org_conn *c) {
@@ -279,23 +334,24 @@ static void finish_head(struct org_conn *c) {
                 org_conn_leave(c);
         else if (session == ORG_SESSION_DROPPED)
                 org_conn_drop(c, "the server ends the session");
+        else if (c->state == CONN_READY && PQtransactionStatus(c->pg) == PQTRANS_INERROR)
+                clean_up(c);
         PQclear(result);
-}
-
-static bool is_error(const PGresult *r) {
-        return PQresultStatus(r) != PGRES_TUPLES_OK && PQresultStatus(r) != PGRES_COMMAND_OK;
 }
 
 static bool take_answer(struct org_conn *c, PGresult *r) {
         if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
                 PQclear(r);
-                if (c->count > 0)
+                if (c->is_cleaning)
+                        cleaned_up(c);
+                else if (c->count > 0)
                         finish_head(c);
                 return c->state == CONN_READY;
         }
         /* The first error counts, rows or not: a commit may fail behind them. Else
-         * the first rows do. */
-        if (c->result && (is_error(c->result) || !is_error(r))) {
+         * the last rows do: those before are of the settings. */
+        if (c->result &&
+            (is_error(c->result) || (!is_error(r) && PQresultStatus(r) != PGRES_TUPLES_OK))) {
                 PQclear(r);
                 return true;
         }
@@ -308,8 +364,8 @@ static void take_results(struct org_conn *c) {
         unsigned empty = 0;
 
         /* libpq says NULL once behind each query; twice means nothing more. */
-        while (c->pg && empty < 2 && (c->count > 0 || c->state == CONN_PREPARING) &&
-               !PQisBusy(c->pg)) {
+        while (c->pg && empty < 2 &&
+               (c->count > 0 || c->is_cleaning || c->state == CONN_PREPARING) && !PQisBusy(c->pg)) {
                 PGresult *r = PQgetResult(c->pg);
 
                 if (!r) {
@@ -351,19 +407,12 @@ static void on_ready(struct loop_io *io, unsigned events) {
 }
 
 void org_conn_send(struct org_conn *c, struct org_job *job) {
-        const char *values[ORG_PARAMS_MAX];
-        int sent;
-
         assert(org_conn_has_room(c));
-        org_job_params(job, values);
         if (c->count == 0)
                 c->head_since_us = loop_clock_us();
         c->ring[(c->head + c->count) % c->cap] = job;
         c->count++;
-        sent = PQsendQueryPrepared(c->pg, org_queries[job->query].tag, job->n_params, values, NULL,
-                                   NULL, 0) &&
-               PQpipelineSync(c->pg);
-        if (!sent)
+        if (!send_job(c, job))
                 org_conn_drop(c, PQerrorMessage(c->pg));
         else
                 flush(c);
@@ -380,7 +429,7 @@ int org_conn_init(struct org_conn *c, const struct org_conn_ways *ways, enum org
                 .lane = lane,
                 .host = host % ways->hosts->n,
                 .backoff_ms = BACKOFF_FIRST_MS,
-                .cap = ways->conf->database.pipeline_depth,
+                .cap = ways->conf->database.pooler ? 1 : ways->conf->database.pipeline_depth,
         };
         c->ring = calloc(c->cap, sizeof(struct org_job *));
         loop_timer_init(c->loop, &c->timer, on_timer);

@@ -34,6 +34,8 @@ struct org_conn_hooks {
         /* Sent and never to be answered; or the answer was the session's end, by
          * the table's word: AWAY where it surely did not run, else UNKNOWN. */
         void (*on_lost)(struct org_conn *c, struct org_job *job, enum org_db_outcome outcome);
+        /* Takes jobs again, after a roll-back. */
+        void (*on_room)(struct org_conn *c);
         /* READY, DOWN, or told that the schema is missing. */
         void (*on_state)(struct org_conn *c, const char *why);
 };
@@ -65,7 +67,7 @@ struct org_conn {
         bool round_over; /* of all hosts, in vain */
         bool schema_missing;
         bool is_left;          /* the server is no primary any more; while it is told */
-        unsigned setup_left;   /* syncs of the setup still to come */
+        bool is_cleaning;      /* a transaction that failed is being rolled back */
         struct org_job **ring; /* sent, oldest first */
         size_t head, count, cap;
         PGresult *result;      /* the head's, until its sync */
@@ -79,7 +81,7 @@ void org_conn_fini(struct org_conn *c);
 /* First call and each retry. */
 void org_conn_start(struct org_conn *c);
 static inline bool org_conn_has_room(const struct org_conn *c) {
-        return c->state == CONN_READY && c->count < c->cap;
+        return c->state == CONN_READY && !c->is_cleaning && c->count < c->cap;
 }
 /* Sends; a failure shows as on_lost, later or inside. */
 void org_conn_send(struct org_conn *c, struct org_job *job);
