@@ -27,6 +27,14 @@ void lg_histogram_add(struct lg_histogram *h, uint64_t us) {
                 h->max_us = us;
 }
 
+void lg_histogram_merge(struct lg_histogram *h, const struct lg_histogram *from) {
+        for (size_t i = 0; i < LG_HISTOGRAM_SLOTS; i++)
+                h->slot[i] += from->slot[i];
+        h->count += from->count;
+        if (from->max_us > h->max_us)
+                h->max_us = from->max_us;
+}
+
 uint64_t lg_histogram_at(const struct lg_histogram *h, uint32_t per_mille) {
         assert(per_mille <= 1000);
         if (h->count == 0)

@@ -24,6 +24,9 @@ struct lg_histogram {
 
 void lg_histogram_add(struct lg_histogram *h, uint64_t us);
 
+/* As if all that `from` has seen had been added to `h`, too. */
+void lg_histogram_merge(struct lg_histogram *h, const struct lg_histogram *from);
+
 /* The smallest remembered value that at least `per_mille` of all values do
  * not pass, 0..1000; the upper end of its slot, but never above the largest
  * value seen. 0 when nothing was seen. */

@@ -6,14 +6,17 @@
 #include "loadgen/addresses.h"
 #include "loadgen/options.h"
 #include "loadgen/race.h"
+#include "loadgen/strategies/strategies.h"
 
 #define FILES_BESIDES 64 /* descriptors that are no shoppers' connections */
 
 static int usage(FILE *out) {
-        fprintf(out, "usage: sluice-load COMMAND [OPTION ...]\n\n"
-                     "  race       buyers against a sale; `sluice-load race --help` tells more\n"
-                     "  --help     this text\n"
-                     "  --version  the version\n");
+        fprintf(out,
+                "usage: sluice-load COMMAND [OPTION ...]\n\n"
+                "  race       buyers against a sale; `sluice-load race --help` tells more\n"
+                "  strategies ways to hold a unit, side by side; `--help` behind it tells more\n"
+                "  --help     this text\n"
+                "  --version  the version\n");
         return out == stdout ? 0 : 2;
 }
 
@@ -60,6 +63,8 @@ int main(int argc, char *argv[]) {
                 return usage(stderr);
         if (strcmp(argv[1], "race") == 0)
                 return run_race(argc - 2, argv + 2);
+        if (strcmp(argv[1], "strategies") == 0)
+                return lg_strategies_main(argc - 2, argv + 2);
         if (strcmp(argv[1], "--help") == 0)
                 return usage(stdout);
         if (strcmp(argv[1], "--version") == 0) {

@@ -13,7 +13,7 @@ class Redis:
         self.port, self.password = free_port(), secrets.token_hex(16)
         program = shutil.which("redis-server")
         if not program:
-            raise Failed("redis-server is missing: run conf/packages test")
+            raise Failed("redis-server is missing: run conf/packages peers")
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self.file = os.path.join(self.folder, "redis.conf")
         self.process = Process("redis", [program, self.file],

@@ -60,6 +60,19 @@ static void test_a_value_beyond_the_last_slot_is_kept_as_largest(void **state) {
         assert_true(lg_histogram_at(&h, 500) == UINT64_MAX);
 }
 
+static void test_two_merged_are_one_that_saw_all(void **state) {
+        (void)state;
+        static struct lg_histogram a, b;
+        lg_histogram_add(&a, 10);
+        for (int i = 0; i < 3; i++)
+                lg_histogram_add(&b, 5000);
+        lg_histogram_merge(&a, &b);
+        assert_int_equal(a.count, 4);
+        assert_int_equal(a.max_us, 5000);
+        assert_int_equal(lg_histogram_at(&a, 250), 10);
+        assert_int_equal(lg_histogram_at(&a, 260), 5000);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nothing_seen_is_zero),
@@ -68,6 +81,7 @@ int main(void) {
                 cmocka_unit_test(test_a_quantile_is_the_rank_from_below),
                 cmocka_unit_test(test_no_quantile_passes_the_largest_value),
                 cmocka_unit_test(test_a_value_beyond_the_last_slot_is_kept_as_largest),
+                cmocka_unit_test(test_two_merged_are_one_that_saw_all),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
