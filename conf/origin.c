@@ -82,6 +82,9 @@ static const struct conf_option first_rows[] = {
          .sentence = "Holds in one transaction."},
         {"expiry.interval", "1s", CONF_DURATION, 0, AT(expiry.interval_ms), 10, 3600000,
          .sentence = "Between two looks when nothing was due."},
+        {"watch.interval", "1s", CONF_DURATION, 0, AT(watch.interval_ms), 0, 3600000,
+         .sentence =
+                 "Between two looks at who waits for whose lock, while a sale is open; 0: none."},
         {"snapshot.max_age", "100ms", CONF_DURATION, 0, AT(snapshot.max_age_ms), 1, 10000,
          .sentence = "A snapshot younger than this is given to everybody who asks."},
         {"snapshot.max_wait", "30s", CONF_DURATION, 0, AT(snapshot.max_wait_ms), 0, 300000,

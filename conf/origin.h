@@ -61,6 +61,10 @@ struct conf_origin {
                 uint32_t lease_ms; /* of the duty to relay */
         } relay;
 
+        struct {
+                uint32_t interval_ms; /* between two looks at locks; 0: none */
+        } watch;
+
         struct conf_limits limits;
         struct watchdog_conf watchdog;
         struct conf_log log;

@@ -109,6 +109,27 @@ static void print_audit(const json_t *tree) {
         }
 }
 
+static void print_locks(const json_t *tree) {
+        static const char *const columns[] = {"held_seconds", "waiting", "waited_seconds", "tag",
+                                              "application",  "state",   "since"};
+        static const int width[] = {9, 8, 9, 12, 22, 20, 26};
+        char text[64], tenant[64], item[64];
+        size_t i;
+        json_t *lock;
+
+        printf("%-9s %-8s %-9s %-12s %-22s %-20s %-26s %-8s %s\n", "HELD", "WAITING", "WAITED",
+               "TAG", "APPLICATION", "STATE", "SINCE", "PID", "ROW");
+        json_array_foreach(json_object_get(tree, "locks"), i, lock) {
+                const json_t *row = json_object_get(lock, "row");
+
+                for (size_t k = 0; k < NET_COUNT_OF(columns); k++)
+                        printf("%-*s ", width[k], text_of(lock, columns[k], text));
+                printf("%-8s ", text_of(lock, "pid", text));
+                printf("%s%s%s\n", text_of(row, "tenant", tenant), json_is_object(row) ? "/" : "",
+                       json_is_object(row) ? text_of(row, "item", item) : "");
+        }
+}
+
 static int get(struct ctl *c, const char *path, void (*print)(const json_t *)) {
         struct ctl_answer a;
         if (ctl_call(c, "GET", path, NULL, NULL, &a) != 0)
@@ -257,6 +278,12 @@ static int cmd_audit(struct ctl *c, char **word, int n) {
         return get(c, path, print_audit);
 }
 
+static int cmd_locks(struct ctl *c, char **word, int n) {
+        (void)word;
+        (void)n;
+        return get(c, "/v1/locks", print_locks);
+}
+
 static int print_token(const char *account, const char *key_file, long ttl) {
         struct jwt_keys *keys = NULL;
         struct jwt_claims claims;
@@ -352,6 +379,7 @@ static const struct command commands[] = {
         {"reset", 1, 1, "reset S", "a new round: old tickets and passes are refused", cmd_reset},
         {"revoke", 2, 2, "revoke S ACCOUNT", "end an account's pass", cmd_revoke},
         {"audit", 0, 1, "audit [S]", "what operators did", cmd_audit},
+        {"locks", 0, 0, "locks", "who holds what others wait for in the database", cmd_locks},
         {"token", 2, 6, "token account A --account-key FILE [--ttl SECONDS]",
          "sign a test account's token", cmd_token},
         {"config", 2, 2, "config check FILE", "name every fault of a configuration", cmd_config},

@@ -5,6 +5,7 @@
 #include "origin/batch.h"
 #include "origin/relay.h"
 #include "origin/snapshot.h"
+#include "origin/watch.h"
 
 #define TEXT_MAX ((size_t)256 << 10)
 #define US_PER_S 1e6
@@ -172,6 +173,20 @@ static void write_db(struct metrics_out *o, const struct org_db *db) {
             org_db_waiting(db));
 }
 
+static void write_watch(struct metrics_out *o, const struct org_watch_counters *n) {
+        one(o, "sluice_lock_looks_total", METRICS_COUNTER,
+            "Looks at who waits for a lock in the database, while a sale was open.",
+            metrics_read(&n->looks));
+        one(o, "sluice_lock_waiting", METRICS_GAUGE,
+            "Sessions that waited for a lock at the last look.", metrics_read(&n->waiting));
+        one(o, "sluice_lock_holding", METRICS_GAUGE, "Sessions that they waited for.",
+            metrics_read(&n->holding));
+        metrics_family(o, "sluice_lock_oldest_seconds", METRICS_GAUGE,
+                       "Age of the oldest transaction among those.");
+        metrics_sample_real(o, "sluice_lock_oldest_seconds", NULL, 0,
+                            (double)metrics_read(&n->held_us) / US_PER_S);
+}
+
 /* By the names that the gateway has for them. */
 static void write_memory(struct metrics_out *o, const struct org_service *s,
                          const struct http_server_stats *h) {
@@ -217,6 +232,7 @@ void org_metrics_get(struct org_call *c) {
         write_batches(&o, c->s->batch);
         write_db(&o, c->s->db);
         write_relay(&o, c->s->relay);
+        write_watch(&o, org_watch_counters(c->s->watch));
         write_http(&o, c->s);
         if (o.overflow)
                 org_call_problem(c, PROBLEM_INTERNAL, NULL, NULL, NULL);

@@ -46,6 +46,7 @@ enum org_lane {
         X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)")              \
         X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
         X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")                        \
+        X(LOCKS, "locks", SCAN, 1, "select * from sluice_api.locks($1)")                           \
         X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")                                    \
         X(RELAY_TURN, "relay", RELAY, 5, "select * from sluice_api.relay_turn($1,$2,$3,$4,$5)")    \
         X(RELAY_WATCH, "relay_watch", RELAY, 1, "select * from sluice_api.relay_watch($1)")

@@ -161,6 +161,8 @@ struct org_route org_route_of(struct span path) {
                 r.resource = ORG_SNAPSHOT;
         else if (n == 2 && span_eq(part[1], SPAN("invariant")))
                 r.resource = ORG_INVARIANT;
+        else if (n == 2 && span_eq(part[1], SPAN("locks")))
+                r.resource = ORG_LOCKS;
         else if (n == 2 && span_eq(part[1], SPAN("audit")))
                 r.resource = ORG_SALE_AUDIT;
         else if (n >= 4 && span_eq(part[1], SPAN("tenants")))

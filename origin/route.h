@@ -27,6 +27,7 @@ enum org_resource {
         ORG_SALE,
         ORG_SALE_VERB,
         ORG_SALE_AUDIT,
+        ORG_LOCKS,
         ORG_HOLD,
         ORG_HOLD_VERB,
         ORG_HOLD_EVENTS,

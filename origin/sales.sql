@@ -352,3 +352,71 @@ language sql stable as $$
                 'violations', coalesce((select json_agg(v) from (select v from wrong limit 100) w),
                                        '[]'))::text
 $$;
+
+-- The purpose that a query of the origin begins with; null: somebody else's.
+create function sluice_api.tag_of(p_query text) returns text
+language sql immutable as $$
+        select substring(p_query from '^/\* sluice (\w+) \*/')
+$$;
+
+-- Which sessions of this database stand in others' way, the oldest first, and
+-- the row they are waited for where that is an item's. Unless p_always, only
+-- while a sale is open. Of sessions of other roles the server tells a member of
+-- pg_read_all_stats alone.
+--
+-- The first who waits for a row has a lock on its place in the table meanwhile:
+-- from that the item is known.
+create function sluice_api.locks(p_always boolean, out is_open boolean, out waiting bigint,
+                                 out holding bigint, out held_us bigint, out body text)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+        is_open := exists (select from sluice.sale
+                           where closed_at is null and opens_at <= now()
+                             and (closes_at is null or closes_at > now()));
+        if not (is_open or p_always) then
+                return;
+        end if;
+        with waits as materialized (
+                select a.pid, a.query, pg_blocking_pids(a.pid) as behind,
+                       coalesce((select min(l.waitstart) from pg_locks l
+                                 where l.pid = a.pid and not l.granted), a.query_start) as since,
+                       (select json_build_object('tenant', i.tenant, 'item', i.item)
+                        from pg_locks l join sluice.item i
+                             on i.ctid = format('(%s,%s)', l.page, l.tuple)::tid
+                        where l.pid = a.pid and l.locktype = 'tuple'
+                          and l.relation = 'sluice.item'::regclass
+                          and l.database = a.datid limit 1) as place
+                from pg_stat_activity a
+                where a.datname = current_database() and a.wait_event_type = 'Lock'
+                order by a.query_start limit 1000),
+        held as (
+                select b.pid, count(*) as waiting, min(w.since) as first,
+                       (array_agg(w.place) filter (where w.place is not null))[1] as place,
+                       array_agg(distinct sluice_api.tag_of(w.query)) filter (
+                                where sluice_api.tag_of(w.query) is not null) as tags
+                from waits w, unnest(w.behind) b (pid) group by b.pid),
+        told as (
+                select h.*, a.application_name, a.state, a.query,
+                       coalesce(a.xact_start, a.query_start) as since,
+                       pg_blocking_pids(h.pid) as behind
+                from held h left join pg_stat_activity a using (pid)
+                order by since limit 100)
+        select (select count(*) from waits), count(*),
+               coalesce((extract(epoch from clock_timestamp() - min(since)) * 1000000)::bigint, 0),
+               json_build_object('at', sluice_api.time_text(clock_timestamp()),
+                        'waiting', (select count(*) from waits),
+                        'locks', coalesce(json_agg(json_build_object(
+                                'pid', pid, 'tag', sluice_api.tag_of(query),
+                                'application', application_name, 'state', state,
+                                'since', sluice_api.time_text(since),
+                                'held_seconds', round(extract(
+                                        epoch from clock_timestamp() - since), 3),
+                                'row', place, 'waiting', waiting,
+                                'waited_seconds', round(extract(
+                                        epoch from clock_timestamp() - first), 3),
+                                'waiting_tags', coalesce(tags, '{}'), 'behind', behind)
+                                order by since), '[]'))::text
+        into waiting, holding, held_us, body
+        from told;
+end $$;

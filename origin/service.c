@@ -16,6 +16,7 @@
 #include "origin/relay.h"
 #include "origin/sale.h"
 #include "origin/snapshot.h"
+#include "origin/watch.h"
 
 int64_t org_service_now_ms(const struct org_service *s) {
         return s->clock_is_known ? loop_clock_ms() + s->clock_offset_ms : clock_wall_ms();
@@ -57,15 +58,25 @@ static const struct endpoint {
         enum http_method method;
         void (*handle)(struct org_call *c);
 } endpoints[] = {
-        {ORG_HEALTHZ, HTTP_GET, healthz},           {ORG_READYZ, HTTP_GET, readyz},
-        {ORG_METRICS, HTTP_GET, org_metrics_get},   {ORG_SNAPSHOT, HTTP_GET, org_snapshot_get},
-        {ORG_INVARIANT, HTTP_GET, org_invariant},   {ORG_ITEM, HTTP_GET, org_item_get},
-        {ORG_ITEM, HTTP_PUT, org_item_put},         {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
-        {ORG_ORDERS, HTTP_POST, org_hold_reserve},  {ORG_SALES, HTTP_GET, org_sale_list},
-        {ORG_SALE, HTTP_GET, org_sale_get},         {ORG_SALE, HTTP_PUT, org_sale_put},
-        {ORG_SALE, HTTP_PATCH, org_sale_patch},     {ORG_SALE_VERB, HTTP_POST, org_sale_verb},
-        {ORG_SALE_AUDIT, HTTP_GET, org_sale_audit}, {ORG_HOLD, HTTP_GET, org_hold_get},
-        {ORG_HOLD_VERB, HTTP_POST, org_hold_step},  {ORG_HOLD_EVENTS, HTTP_GET, org_hold_events},
+        {ORG_HEALTHZ, HTTP_GET, healthz},
+        {ORG_READYZ, HTTP_GET, readyz},
+        {ORG_METRICS, HTTP_GET, org_metrics_get},
+        {ORG_SNAPSHOT, HTTP_GET, org_snapshot_get},
+        {ORG_INVARIANT, HTTP_GET, org_invariant},
+        {ORG_ITEM, HTTP_GET, org_item_get},
+        {ORG_ITEM, HTTP_PUT, org_item_put},
+        {ORG_ITEM_HOLDS, HTTP_POST, org_hold_reserve},
+        {ORG_ORDERS, HTTP_POST, org_hold_reserve},
+        {ORG_SALES, HTTP_GET, org_sale_list},
+        {ORG_SALE, HTTP_GET, org_sale_get},
+        {ORG_SALE, HTTP_PUT, org_sale_put},
+        {ORG_SALE, HTTP_PATCH, org_sale_patch},
+        {ORG_SALE_VERB, HTTP_POST, org_sale_verb},
+        {ORG_SALE_AUDIT, HTTP_GET, org_sale_audit},
+        {ORG_HOLD, HTTP_GET, org_hold_get},
+        {ORG_LOCKS, HTTP_GET, org_watch_get},
+        {ORG_HOLD_VERB, HTTP_POST, org_hold_step},
+        {ORG_HOLD_EVENTS, HTTP_GET, org_hold_events},
 };
 
 static const struct endpoint *find(enum org_resource resource, enum http_method method,
@@ -239,6 +250,8 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
                 r = org_snapshot_new(s, &s->snapshot);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
+        if (r == 0 && conf->watch.interval_ms > 0)
+                r = org_watch_new(s, &s->watch);
         if (r == 0 && conf->relay.redis)
                 r = org_relay_new(s, &s->relay);
         if (r == 0) {
@@ -254,6 +267,7 @@ void org_service_close(struct org_service *s) {
         org_db_free(&s->db);
         org_batch_free(&s->batch);
         org_expiry_free(&s->expiry);
+        org_watch_free(&s->watch);
         org_relay_free(&s->relay);
         org_snapshot_free(&s->snapshot);
         http_server_free(&s->server);

@@ -18,6 +18,7 @@
 struct org_batch;
 struct org_snapshot;
 struct org_expiry;
+struct org_watch;
 struct org_relay;
 
 /* What became of attempts to hold. */
@@ -64,6 +65,7 @@ struct org_service {
         struct jwt_keys *pass_keys; /* NULL: passes are not looked at */
         struct org_snapshot *snapshot;
         struct org_expiry *expiry;
+        struct org_watch *watch; /* NULL: nobody looks */
         struct org_relay *relay; /* NULL: off */
         struct org_metrics metrics;
         char token[CONF_SECRET_MAX];

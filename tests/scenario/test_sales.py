@@ -1,7 +1,10 @@
 """Sale windows and the operator's verbs, at the origin and by the admin listener."""
+import concurrent.futures
+import contextlib
 import json
 import subprocess
 
+import psycopg2
 import pytest
 
 from run.process import wait_until
@@ -193,6 +196,24 @@ def test_sluicectl_holds_a_sale_from_stock_to_close(shop):
     done = ctl(shop, "--json", "show", sale)
     assert done.returncode == 0 and json.loads(done.stdout)["item"] == item, done
     assert sale in ctl(shop, "sales").stdout
+
+
+def test_sluicectl_locks_names_the_holder_and_the_row(shop, item):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.closing(
+            psycopg2.connect(shop.stack.postgres.url)) as holder, contextlib.closing(
+            psycopg2.connect(shop.stack.postgres.url)) as waiter:
+        holder.cursor().execute("/* sluice reserve */ select from sluice.item where item = %s "
+                                "for update", (item,))
+        try:
+            waits = pool.submit(waiter.cursor().execute,
+                                "update sluice.item set n = n where item = %s", (item,))
+            line = wait_until(lambda: [line for line in ctl(shop, "locks").stdout.splitlines()
+                                       if line.endswith(f"/{item}")], 20, "the lock told")[0]
+            assert str(holder.info.backend_pid) in line.split() and "reserve" in line.split()
+        finally:
+            holder.rollback()
+        waits.result()
+    assert ctl(shop, "locks").returncode == 0
 
 
 def test_sluicectl_audit_tells_one_sale_or_all(shop, item):

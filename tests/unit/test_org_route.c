@@ -21,6 +21,7 @@ static void test_each_path_names_its_resource(void **state) {
                 {"/metrics", ORG_METRICS},
                 {"/v1/snapshot?after=a&wait=5", ORG_SNAPSHOT},
                 {"/v1/invariant", ORG_INVARIANT},
+                {"/v1/locks", ORG_LOCKS},
                 {"/v1/sales", ORG_SALES},
                 {"/v1/sales/s-1", ORG_SALE},
                 {"/v1/sales/s-1/open", ORG_SALE_VERB},
