@@ -128,13 +128,14 @@ def shop(shared_stack, expected_errors):
 def postgres():
     """One server for all stacks that do not stop it; each has its own database."""
     os.makedirs(RUNS, exist_ok=True)
-    server = Postgres(tempfile.mkdtemp(prefix="postgres-", dir=RUNS), max_connections=300)
+    folder = tempfile.mkdtemp(prefix="postgres-", dir=RUNS)
+    lender = Stack(folder, nodes=0, build=PROGRAMS, postgres=Postgres(folder, max_connections=300))
     try:
-        server.create().start()
-        yield server
+        lender.start_lender()
+        yield lender.postgres
     finally:
-        server.remove()
-        shutil.rmtree(server.folder)
+        lender.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

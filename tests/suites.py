@@ -10,10 +10,13 @@ the end of the output tells all of it.
 """
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
 import resource
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -403,6 +406,19 @@ def tell_faults():
         print(f"{TOLD}{fault_line}", flush=True)
 
 
+@contextlib.contextmanager
+def patterns():
+    """A folder for conf/run/pattern.py that all suites share, where the database's user
+    may enter it."""
+    folder = tempfile.mkdtemp(prefix="sluice-patterns-", dir="/var/tmp")
+    os.chmod(folder, 0o711)
+    os.environ.update(SLUICE_PATTERNS=folder, SLUICE_PATTERNS_PASSWORD=secrets.token_hex(16))
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
+
+
 def main():
     if sys.argv[1:2] == ["--job"]:
         signal.signal(signal.SIGTERM, end_pytests)
@@ -415,7 +431,9 @@ def main():
         print(f"tests/run: no suite {', '.join(unknown)}; there are: "
               f"{' '.join([*SUITES, *ON_REQUEST])}", file=sys.stderr)
         return 2
-    counts = [run_suite(names[0])] if len(names) == 1 else list(run_jobs(list(dict.fromkeys(names))))
+    with patterns():
+        counts = ([run_suite(names[0])] if len(names) == 1
+                  else list(run_jobs(list(dict.fromkeys(names)))))
     passed, failed = map(sum, zip(*counts))
     print(flush=True)
     tell_faults()

@@ -85,6 +85,16 @@ def make_token(folder, name):
     return write_secret(os.path.join(folder, name), secrets.token_hex(32) + "\n")
 
 
+def make_all(folder):
+    """Everything a stack needs, each under the name that Stack knows."""
+    os.makedirs(folder, mode=0o700)
+    make_certificate(folder)
+    make_account_key(folder)
+    make_pass_key(folder)
+    for name in ("ticket.key", "service.token", "operator.token"):
+        make_token(folder, name)
+
+
 def read_token(path):
     with open(path) as file:
         return file.read().strip()

@@ -9,13 +9,12 @@ import copy
 import glob
 import os
 import pwd
-import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 
-from run import keys
+from run import keys, pattern
 from run.process import PATIENCE, Failed, Process, free_port, wait_until
 
 USER = "sluice"
@@ -40,16 +39,20 @@ class Postgres:
         self.folder = folder
         self.user = "postgres" if os.getuid() == 0 else None
         self.port = free_port()
-        self.password = secrets.token_hex(16)
+        self.password = pattern.password()
         self.max_connections = max_connections
         self.database, self.is_ours = "sluice", True
+        # A database whose schema those get that are lent one of their own.
+        self.pattern, self.has_schema = None, False
         self.home = None
         self.process = None
 
-    def with_database(self, name):
-        """The same server, which somebody else ends, with a database of our own."""
+    def with_database(self, name, has_schema=True):
+        """The same server, which somebody else ends, with a database of our own; with the
+        schema in it where the server has one to copy."""
         other = copy.copy(self)
         other.database, other.is_ours = name, False
+        other.has_schema = has_schema and self.pattern is not None
         return other
 
     @property
@@ -73,12 +76,14 @@ class Postgres:
         if os.path.islink(self.link):
             os.unlink(self.link)
         os.symlink(self.home, self.link)
-        password = keys.write_secret(os.path.join(self.home, "password"), self.password)
+        self._give(self.home)
+        self._give(keys.write_secret(os.path.join(self.home, "password"), self.password))
+
+    def _give(self, path):
+        """To whom the server runs as."""
         if self.user:
             owner = pwd.getpwnam(self.user)
-            for path in (self.home, password):
-                os.chown(path, owner.pw_uid, owner.pw_gid)
-        return password
+            os.chown(path, owner.pw_uid, owner.pw_gid)
 
     def _lay_settings(self, *more):
         with open(f"{self.home}/data/postgresql.auto.conf", "a") as conf:
@@ -97,12 +102,17 @@ class Postgres:
         """Lays the files; the superuser is `sluice` too, known by its password."""
         if not self.is_ours:
             return self
-        password = self._make_home()
-        self._run(binary("initdb"), "-D", f"{self.home}/data", "-U", USER,
-                  "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8",
-                  "--locale=C", "--no-sync", "--no-instructions")
+        self._make_home()
+        pattern.fill(f"{self.home}/data", "postgres", self._init_data)
         self._lay_settings()
         return self
+
+    def _init_data(self, folder):
+        os.mkdir(folder, 0o700)
+        self._give(folder)
+        self._run(binary("initdb"), "-D", folder, "-U", USER,
+                  "-A", "scram-sha-256", f"--pwfile={self.home}/password", "-E", "UTF8",
+                  "--locale=C", "--no-sync", "--no-instructions")
 
     def _answers(self):
         return self.psql("select 1", "postgres").returncode == 0
@@ -114,6 +124,14 @@ class Postgres:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
             env={**os.environ, "PGPASSWORD": self.password, "PGCONNECT_TIMEOUT": "30"})
 
+    def tell(self, *statements):
+        """Each by itself, as some demand; returns what the last one said."""
+        for sql in statements:
+            done = self.psql(sql, "postgres")
+            if done.returncode != 0:
+                raise Failed(f"{self.name}: {sql}: {done.stdout}")
+        return done.stdout.strip()
+
     def start(self):
         if self.is_ours:
             self.process.start()
@@ -121,12 +139,16 @@ class Postgres:
             made = self.psql("create extension if not exists pg_stat_statements", "template1")
             if made.returncode != 0:
                 raise Failed(made.stdout)
-        exists = self.psql(f"select 1 from pg_database where datname = '{self.database}'",
-                           "postgres")
-        if exists.stdout.strip() != "1":
-            made = self.psql(f"create database {self.database}", "postgres")
-            if made.returncode != 0:
-                raise Failed(made.stdout)
+        if not self.tell(f"select 1 from pg_database where datname = '{self.database}'"):
+            schema = f" template {self.pattern}" if self.has_schema else ""
+            self.tell(f"create database {self.database}{schema}")
+
+    def keep_pattern(self):
+        """Of our database as it is, while nobody is connected to it. Nor does anybody vacuum
+        what is lent for a moment: with hundreds of databases that goes on all the time."""
+        self.tell(f"create database pattern template {self.database}",
+                  "alter system set autovacuum = off", "select pg_reload_conf()")
+        self.pattern = "pattern"
 
     def remove(self):
         """Ends the server at once, without a last checkpoint, since its files go."""
@@ -141,14 +163,6 @@ class Postgres:
             self.home = None
 
     # -- two servers ----------------------------------------------------------
-
-    def tell(self, *statements):
-        """Each by itself, as some demand; returns what the last one said."""
-        for sql in statements:
-            done = self.psql(sql, "postgres")
-            if done.returncode != 0:
-                raise Failed(f"{self.name}: {sql}: {done.stdout}")
-        return done.stdout.strip()
 
     def wait_for(self, standby):
         """From now on no commit is answered before the standby has it on disk, too;

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 
-from run import config, keys
+from run import config, keys, pattern
 from run.calls import Api
 from run.postgres import Postgres, Standby
 from run.process import Failed, Process, end, free_port, is_alive
@@ -56,13 +56,12 @@ class Stack:
 
     def _make_keys(self):
         folder = os.path.join(self.folder, "keys")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        self.ca, self.certificate, self.server_key = keys.make_certificate(folder)
-        self.account_key = keys.make_account_key(folder)
-        self.pass_key, self.pass_jwks = keys.make_pass_key(folder)
-        self.ticket_key = keys.make_token(folder, "ticket.key")
-        self.service_token = keys.make_token(folder, "service.token")
-        self.operator_token = keys.make_token(folder, "operator.token")
+        pattern.fill(folder, "keys", keys.make_all)
+        self.ca, self.certificate, self.server_key, self.account_key, self.pass_key, \
+            self.pass_jwks, self.ticket_key, self.service_token, self.operator_token = (
+                os.path.join(folder, name) for name in (
+                    "ca.pem", "server.pem", "server.key", "account.jwk", "pass.key",
+                    "pass.jwks", "ticket.key", "service.token", "operator.token"))
 
     def program(self, path):
         return os.path.join(self.build, path)
@@ -110,9 +109,17 @@ class Stack:
         if init.wait(60) != 0:
             raise Failed(f"sluice-origin --init failed:\n{init.log_tail()}")
 
-    def start_origin(self):
+    def start_lender(self):
+        """Only the database: those that it lends one of their own get the schema, too."""
+        self.start_postgres()
         self.write_origin_file()
         self.init_database()
+        self.postgres.keep_pattern()
+
+    def start_origin(self):
+        self.write_origin_file()
+        if not self.postgres.has_schema:
+            self.init_database()
         self.restart_origin()
 
     def restart_origin(self, wait=True):

@@ -15,8 +15,10 @@ def ended(origin):
 
 @pytest.fixture(scope="session")
 def shared_origin():
-    origin = Origin().start()
+    origin = Origin()
     try:
+        origin.stack.start_lender()
+        origin.stack.start_origin()
         yield origin
     finally:
         origin.stop()
@@ -40,7 +42,8 @@ def make_origin(shared_origin):
     made = []
 
     def make(start=True, server=False, **options):
-        origin = Origin(None if server else shared_origin.stack.postgres, **options)
+        lends = None if server else shared_origin.stack.postgres
+        origin = Origin(lends, has_schema=start, **options)
         made.append(origin)
         return origin.start() if start else origin
 

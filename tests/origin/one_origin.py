@@ -23,23 +23,23 @@ class Origin:
 
     tenant = "shop"
 
-    def __init__(self, server=None, **options):
-        """`server`: a running Postgres that lends a fresh database."""
+    def __init__(self, server=None, has_schema=True, **options):
+        """`server`: a running Postgres that lends a fresh database, with the schema
+        unless it is to be empty."""
         os.makedirs(RUNS, exist_ok=True)
+        if server:
+            server = server.with_database(f"own_{uuid.uuid4().hex[:10]}", has_schema)
         self.stack = Stack(tempfile.mkdtemp(prefix="origin-", dir=RUNS), nodes=0,
                            build=os.environ.get("SLUICE_BUILD", BUILD),
-                           options={"origin": options})
+                           options={"origin": options}, postgres=server)
         self.api = self.stack.origin
         self.own = threading.local()
         self.url = self.stack.postgres.url
         if server:
-            name = f"own_{uuid.uuid4().hex[:10]}"
-            made = server.psql(f"create database {name}")
-            assert made.returncode == 0, made.stdout
-            self.url = self.stack.database_url = server.url.rpartition("/")[0] + "/" + name
+            self.stack.start_postgres()
 
     def start(self):
-        if not self.stack.database_url:
+        if self.stack.postgres.is_ours:
             self.stack.start_postgres()
         self.stack.start_origin()
         return self

@@ -287,10 +287,11 @@ CLOCK_SKEW_S = 2  # that the gateway's clock may stand behind the database's, wh
 
 
 def test_expired_pass_is_403_for_a_new_key_and_repeats_the_old_one(shop):
-    sale = shop.sale(units=5, hold_seconds=2, first_use_seconds=1, pass_seconds=1)
+    # long enough that a busy machine gets to the hold and to a look at the pass in force
+    sale = shop.sale(units=5, hold_seconds=8, first_use_seconds=8, pass_seconds=8)
     buyer = admitted(shop, sale)
     first = buyer.hold(key="mine")
-    assert first.status == 201
+    assert first.status == 201, first
     end = decode_jwt(buyer.pass_)[1]["exp"]
     last_good_at = None
 
@@ -303,7 +304,7 @@ def test_expired_pass_is_403_for_a_new_key_and_repeats_the_old_one(shop):
             return False
         assert_problem(answer, 403, "pass_expired")
         return True
-    wait_until(is_over, 10, "the end of the pass")
+    wait_until(is_over, 25, "the end of the pass")
     assert time.time() >= end, "the pass was over before its exp"
     assert last_good_at, "the pass was never seen in force"
     assert last_good_at <= end + CLOCK_SKEW_S + 1, "the pass outlived its exp"
