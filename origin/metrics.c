@@ -209,6 +209,9 @@ static void write_http(struct metrics_out *o, const struct org_service *s) {
         http_server_stats(s->server, &h);
         one(o, "sluice_snapshots_total", METRICS_COUNTER, "Snapshots read from the database.",
             metrics_read(&s->metrics.snapshots));
+        one(o, "sluice_snapshots_same_total", METRICS_COUNTER,
+            "Snapshots that the database found to be as the one before.",
+            metrics_read(&s->metrics.snapshots_same));
         one(o, "sluice_snapshot_answers_total", METRICS_COUNTER, "Snapshots given out.",
             metrics_read(&s->metrics.snapshot_answers));
         one(o, "sluice_snapshot_waiters", METRICS_GAUGE, "Callers waiting for news.",

@@ -43,7 +43,7 @@ enum org_lane {
         X(SALE_LIST, "sale_list", SALES, 0, "select sluice_api.sale_list()")                       \
         X(SALE_VERB, "sale_verb", SALES, 6,                                                        \
           "select * from sluice_api.sale_verb($1,$2,$3,$4,$5,$6)")                                 \
-        X(SNAPSHOT, "snapshot", SALES, 2, "select * from sluice_api.snapshot($1,$2)")              \
+        X(SNAPSHOT, "snapshot", SALES, 3, "select * from sluice_api.snapshot($1,$2,$3)")           \
         X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
         X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")                        \
         X(LOCKS, "locks", SCAN, 1, "select * from sluice_api.locks($1)")                           \

@@ -235,22 +235,49 @@ language sql stable as $$
         from sluice.journal where hold = p_id
 $$;
 
+-- What a snapshot shows: which transactions have ended, on which timeline, and until
+-- when it holds if none ends: the next due hold of an item on sale, or end of a window.
+create function sluice_api.state_seen(p_due timestamptz) returns text
+language sql stable as $$
+        select current_setting('sluice.timeline') || ' ' || pg_current_snapshot() || ' until '
+               || least(p_due, 'infinity',
+                        (select min(t) from sluice.sale, lateral
+                                (values (prequeue_at), (opens_at), (closes_at)) v (t)
+                         where t > now()))
+$$;
+
+create function sluice_api.is_as_seen(p_seen text) returns boolean
+language sql stable as $$
+        select split_part(p_seen, ' until ', 1)
+               = current_setting('sluice.timeline') || ' ' || pg_current_snapshot()
+           and clock_timestamp() < split_part(p_seen, ' until ', 2)::timestamptz
+           and not pg_is_in_recovery()
+$$;
+
 -- Everything a gateway needs, read in one statement, so that numbers and
 -- conversions belong together. First row: kind 'state'. Then one row of kind
 -- 'hold' for each conversion that p_since's transactions had not committed;
--- p_since null: all that still matter.
-create function sluice_api.snapshot(p_since text, p_limit bigint)
-returns table (kind text, a text, b text, c text, now_ms bigint, next_due_ms bigint, cursor text)
+-- p_since null: all that still matter. p_seen is the last answer's: while no
+-- transaction has ended since and no moment has come, the one row is of kind
+-- 'same'. A standby cannot tell: its snapshots do not name who still runs.
+create function sluice_api.snapshot(p_since text, p_limit bigint, p_seen text)
+returns table (kind text, a text, b text, c text, now_ms bigint, next_due_ms bigint, cursor text,
+               seen text)
 language plpgsql as $$
 begin
+        if sluice_api.is_as_seen(p_seen) then
+                return query select 'same', null, null, null,
+                        (extract(epoch from clock_timestamp()) * 1000)::bigint,
+                        null::bigint, null, p_seen;
+                return;
+        end if;
         return query
         with stock as (
                 select t.tenant, t.item, t.total, t.available, t.held, t.sold, t.shipped, t.n,
-                       (select (extract(epoch from h.expires_at) * 1000)::bigint
-                        from sluice.hold h
+                       (select h.expires_at from sluice.hold h
                         where h.tenant = t.tenant and h.item = t.item and h.location = ''
                           and h.state = 'held' and h.expires_at > now()
-                        order by h.expires_at limit 1) as due_ms
+                        order by h.expires_at limit 1) as due
                 from sluice_api.stock_of_items t
                 where exists (select from sluice.sale v
                               where v.tenant = t.tenant and v.item = t.item))
@@ -261,7 +288,8 @@ begin
                         'tenant', t.tenant, 'item', t.item, 'total', t.total,
                         'available', t.available, 'held', t.held, 'sold', t.sold,
                         'shipped', t.shipped, 'version', sluice_api.version_text(t.n),
-                        'next_due_ms', t.due_ms) order by t.tenant, t.item), '[]')::text
+                        'next_due_ms', (extract(epoch from t.due) * 1000)::bigint)
+                        order by t.tenant, t.item), '[]')::text
                 from stock t),
                (select coalesce(json_agg(json_build_object(
                         'sale', r.sale, 'account', r.account, 'round', r.round,
@@ -269,8 +297,9 @@ begin
                         order by r.sale, r.account), '[]')::text
                 from sluice.revocation r join sluice.sale v using (sale, round)),
                (extract(epoch from clock_timestamp()) * 1000)::bigint,
-               (select min(t.due_ms) from stock t),
-               pg_snapshot_xmin(pg_current_snapshot())::text
+               (select (extract(epoch from min(t.due)) * 1000)::bigint from stock t),
+               pg_snapshot_xmin(pg_current_snapshot())::text,
+               sluice_api.state_seen((select min(t.due) from stock t))
         union all
         (select 'hold', sluice_api.hold_name(h.id),
                 json_build_object('sale', h.sale, 'round', h.round, 'jti', h.pass_jti,
@@ -278,7 +307,7 @@ begin
                         'state', sluice_api.hold_state(h),
                         'hold_end_ms', (extract(epoch from h.expires_at) * 1000)::bigint,
                         'created_ms', (extract(epoch from h.created_at) * 1000)::bigint)::text,
-                null, null, null, null
+                null, null, null, null, null
          from sluice.hold h
          where p_since is not null and h.tx >= p_since::xid8
            and h.pass_jti is not null and h.sale is not null
@@ -290,7 +319,7 @@ begin
                         'state', sluice_api.hold_state(h),
                         'hold_end_ms', (extract(epoch from h.expires_at) * 1000)::bigint,
                         'created_ms', (extract(epoch from h.created_at) * 1000)::bigint)::text,
-                null, null, null, null
+                null, null, null, null, null
          from sluice.hold h
          where p_since is null and h.pass_jti is not null and h.sale is not null
            and (h.state = 'held' and h.expires_at > now()

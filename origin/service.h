@@ -49,7 +49,8 @@ struct org_metrics {
         struct metrics_histogram hold_to_confirm;
         struct metrics_histogram lock_wait;      /* for the item's row */
         struct metrics_histogram lock_held;      /* from then to the answer */
-        struct metrics_counter snapshots;        /* computed */
+        struct metrics_counter snapshots;        /* read, */
+        struct metrics_counter snapshots_same;   /* of these, with nothing new */
         struct metrics_counter snapshot_answers; /* given out */
         struct metrics_counter pages;            /* of the demo shop */
 };

@@ -16,7 +16,7 @@
 #define DIGEST_MAX 48
 
 enum part { PART_SALES, PART_ITEMS, PART_REVOCATIONS, PART_COUNT };
-enum column { COL_KIND, COL_A, COL_B, COL_C, COL_NOW, COL_DUE, COL_CURSOR };
+enum column { COL_KIND, COL_A, COL_B, COL_C, COL_NOW, COL_DUE, COL_CURSOR, COL_SEEN };
 
 struct waiter {
         struct org_call *call;
@@ -33,6 +33,7 @@ struct org_snapshot {
         struct buf parts[PART_COUNT];
         struct org_converted converted;
         char cursor[24];     /* database transactions seen; "" none */
+        struct buf seen;     /* what the database calls the state that the newest shows */
         int64_t read_at_ms;  /* monotonic; when the newest was asked for */
         int64_t next_due_ms; /* the database's clock; 0: none */
         bool is_reading, is_touched;
@@ -185,6 +186,12 @@ static void take_rows(struct org_snapshot *n, const struct org_reply *r) {
         bool changed = n->number == 0;
 
         org_service_set_clock(n->s, now_ms);
+        if (span_eq(org_reply_text(r, 0, COL_KIND), SPAN("same"))) {
+                metrics_add(&n->s->metrics.snapshots_same, 1);
+                org_converted_forget(&n->converted, now_ms);
+                return;
+        }
+        (void)set_part(&n->seen, org_reply_text(r, 0, COL_SEEN));
         n->next_due_ms = org_reply_int(r, 0, COL_DUE, 0);
         for (int i = 0; i < PART_COUNT; i++)
                 changed = set_part(&n->parts[i], org_reply_text(r, 0, COL_A + i)) || changed;
@@ -227,6 +234,7 @@ static void read_anew(struct org_snapshot *n) {
         j = org_job_new(ORG_Q_SNAPSHOT);
         org_job_text(j, n->cursor[0] ? span_of(n->cursor) : (struct span){NULL, 0});
         org_job_int(j, ORG_CONVERTED_MAX);
+        org_job_text(j, buf_len(&n->seen) > 0 ? buf_span(&n->seen) : (struct span){NULL, 0});
         org_db_run(n->s->db, j, on_read, n);
 }
 
@@ -317,6 +325,7 @@ int org_snapshot_new(struct org_service *s, struct org_snapshot **out) {
         random_bytes(&n->run, sizeof(n->run));
         for (int i = 0; i < PART_COUNT; i++)
                 buf_init(&n->parts[i], PART_MAX);
+        buf_init(&n->seen, PART_MAX);
         loop_timer_init(s->loop, &n->timer, on_timer);
         return org_converted_init(&n->converted);
 }
@@ -330,6 +339,7 @@ void org_snapshot_free(struct org_snapshot **n) {
         loop_timer_cancel(&o->timer);
         for (int i = 0; i < PART_COUNT; i++)
                 buf_fini(&o->parts[i]);
+        buf_fini(&o->seen);
         org_converted_fini(&o->converted);
         free(o);
         *n = NULL;

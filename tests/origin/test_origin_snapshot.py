@@ -109,6 +109,24 @@ def test_a_hold_that_falls_due_ends_the_wait(make_origin):
     assert stock["version"] == first["items"][0]["version"]
 
 
+def test_where_nothing_changed_nothing_is_computed(make_origin):
+    origin = make_origin()
+    first = origin.item(5)
+    digest = origin.snapshot(after="").json["digest"]
+    sale = origin.sale(first, closes_at="2999-01-01T00:00:00Z")
+    digest = origin.snapshot(after=digest, wait=20000).json["digest"]
+
+    def counts():
+        return [origin.metric(f"sluice_snapshots_{word}total") for word in ("", "same_")]
+    read, same = counts()
+    assert origin.snapshot(after=digest, wait=2000).json["unchanged"]
+    reads, sames = (now - before for now, before in zip(counts(), (read, same)))
+    assert sames >= reads - 2 > 0, (reads, sames)
+    origin.hold(first, sale=sale)
+    stock, = find(origin.snapshot(after=digest, wait=20000).json["items"], item=first)
+    assert stock["available"] == 4
+
+
 def test_conversions_are_told_once_to_each_caller(origin):
     item = origin.item(9)
     sale = origin.sale(item, per_account=5)
