@@ -110,6 +110,21 @@ static bool is_over_budget(const struct parting *p) {
         return false;
 }
 
+static size_t open_beside(const struct side *s, int32_t id) {
+        size_t n = 0;
+        for (size_t i = 0; i < s->ears.n_streams; i++) {
+                const struct heard *h = &s->ears.streams[i];
+                n += h->id != id && !h->is_ended && !h->is_reset;
+        }
+        return n;
+}
+
+/* The streams' number is met on one side, where an answer waits that the other has sent. */
+static bool is_full_there(const struct parting *p) {
+        size_t max = ours.rig.conf.streams;
+        return open_beside(&ours, p->f.stream) < max && open_beside(&oracle, p->f.stream) >= max;
+}
+
 struct difference {
         int type;               /* of the frame; ANY */
         int our_code, its_code; /* ANY */
@@ -144,6 +159,9 @@ static const struct difference allowed[] = {
         {H2_DATA, NONE, H2_STREAM_CLOSED, true, is_reset_alone,
          "RFC 9113, 5.1: half-closed (remote) is a stream error"},
         {H2_HEADERS, NONE, H2_STREAM_CLOSED, true, is_reset_alone, "the same"},
+        {H2_HEADERS, NONE, H2_PROTOCOL_ERROR, true, is_full_there,
+         "RFC 9113, 5.1.2: one stream too many for the oracle alone, which gave the connection's "
+         "window to other answers, so that none of its streams had ended"},
         {H2_HEADERS, H2_COMPRESSION_ERROR, H2_STREAM_CLOSED, true, NULL,
          "the same, and its block is broken, which we see because we decode it"},
         {H2_WINDOW_UPDATE, NONE, H2_PROTOCOL_ERROR, true, is_reset_alone,
