@@ -7,6 +7,7 @@ Commands come on standard input, one a line, each answered by one line of JSON:
     delay MS [up|down]     every piece arrives MS later; order is kept
     drip BYTES_PER_S [up|down]
     stall [up|down]        nothing moves; what was read before is kept
+    kept TEXT [up|down]    {"kept": whether TEXT is in what came since the stall}
     cut BYTES [up|down]    the connection is reset once so many more bytes went by
     refuse                 new connections are reset at once
     drop                   resets all present connections
@@ -32,6 +33,7 @@ class Mode:
 
     def __init__(self):
         self.delay_ms, self.bytes_per_s, self.cut_after = 0, None, None
+        self.kept = bytearray()
         self.free = asyncio.Event()
         self.free.set()
 
@@ -46,6 +48,7 @@ class Server:
 
     async def on_connection(self, reader, writer):
         self.counts["total"] += 1
+        number = self.counts["total"]
         if self.refusing:
             return reset(writer)
         try:
@@ -54,7 +57,6 @@ class Server:
             return reset(writer)
         for each in (writer, far_writer):
             each.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        number = self.counts["total"]
         self.connections[number] = (writer, far_writer)
         try:
             await asyncio.gather(self.pump("up", reader, far_writer, number),
@@ -82,6 +84,8 @@ class Server:
         try:
             while True:
                 piece = await reader.read(PIECE)
+                if not self.modes[side].free.is_set():
+                    self.modes[side].kept += piece
                 await pieces.put((now() + self.modes[side].delay_ms / 1000, piece))
                 if not piece:
                     break
@@ -127,10 +131,13 @@ class Server:
             elif verb == "cut":
                 mode.cut_after = numbers[0]
             elif verb == "stall":
+                mode.kept.clear()
                 mode.free.clear()
             elif verb == "clear":
                 mode.delay_ms, mode.bytes_per_s, mode.cut_after = 0, None, None
                 mode.free.set()
+        if verb == "kept":
+            return {"kept": any(words[0].encode() in mode.kept for mode in map(self.modes.get, sides))}
         if verb in ("refuse", "clear"):
             self.refusing = verb == "refuse"
         if verb == "drop":

@@ -118,3 +118,22 @@ def test_refuse_resets_newcomers_until_cleared(proxy):
     proxy("clear")
     with socket.create_connection(("127.0.0.1", proxy.port), 5) as client:
         assert exchange(client, b"again") == b"again"
+
+
+def test_drop_resets_connections_that_came_in_the_same_moment(proxy):
+    clients = [socket.create_connection(("127.0.0.1", proxy.port), 5) for _ in range(8)]
+    for client in clients:
+        assert exchange(client, b"here") == b"here"
+    assert proxy("drop")["open"] == 8
+    for client in clients:
+        with client, pytest.raises(ConnectionResetError):
+            client.recv(1)
+
+
+def test_what_is_kept_can_be_looked_at(proxy, client):
+    proxy("stall", "up")
+    client.sendall(b"a word that waits")
+    deadline = time.monotonic() + 10
+    while not proxy("kept", "word", "up")["kept"]:
+        assert time.monotonic() < deadline
+    assert not proxy("kept", "word", "down")["kept"] and not proxy("kept", "other")["kept"]
