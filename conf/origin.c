@@ -50,6 +50,10 @@ static const struct conf_option first_rows[] = {
          .sentence = "Serves a small product page, the quickstart's upstream."},
         {"database.url", NULL, CONF_TEXT, CONF_REQUIRED | CONF_MASKED, AT(database.url),
          .sentence = "PostgreSQL: postgresql://USER@HOST:PORT/NAME, or libpq's words."},
+        {"database.read_url", NULL, CONF_TEXT, CONF_MASKED, AT(database.read_url),
+         .sentence = "A standby that answers snapshots, the invariant, journal and audit with two "
+                     "connections of its own, where it is no older than the primary; none: the "
+                     "primary does."},
         {"database.connections", "8", CONF_COUNT, 0, AT(database.connections), 1, 64,
          .sentence = "Connections to the database."},
         {"database.pipeline_depth", "16", CONF_COUNT, 0, AT(database.pipeline_depth), 1, 256,

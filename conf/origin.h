@@ -22,7 +22,8 @@ struct conf_origin {
         bool demo_page; /* serves the quickstart's product page */
 
         struct {
-                const char *url; /* libpq: postgresql://… or key=value words */
+                const char *url;      /* libpq: postgresql://… or key=value words */
+                const char *read_url; /* a standby; NULL: none */
                 uint32_t connections;
                 uint32_t pipeline_depth; /* queries in flight, a connection */
                 uint32_t max_waiting;    /* requests waiting for a connection */

@@ -49,6 +49,7 @@ struct org_reply {
         struct span code;   /* of a refusal: the word */
         struct span detail; /* of a refusal: JSON; of a violation: the constraint */
         bool may_divide;    /* BUSY by what it did at once: in parts it might do */
+        bool elsewhere;     /* a standby answered */
         int64_t took_us;    /* on the connection, the wait for earlier ones not counted */
 };
 
@@ -61,6 +62,10 @@ int64_t org_reply_int(const struct org_reply *r, size_t row, int column, int64_t
 void org_job_near(struct org_job *j, struct span tenant, struct span item);
 /* The same for equal names; any value. */
 uint32_t org_item_hash(struct span tenant, struct span item);
+
+/* For a standby, when it has got to `lsn` of this timeline; `now_ms` is the
+ * primary's clock. Else it is REFUSED with the reason as code. */
+void org_job_elsewhere(struct org_job *j, struct span lsn, struct span timeline, int64_t now_ms);
 
 typedef void org_job_done(void *user, const struct org_reply *reply);
 
@@ -88,6 +93,10 @@ NET_MUST int org_db_new(struct loop *l, const struct conf_origin *conf, struct o
 void org_db_free(struct org_db **db);
 enum org_db_state org_db_state(const struct org_db *db);
 const struct org_db_counters *org_db_counters(const struct org_db *db);
+/* Of database.read_url. */
+bool org_db_has_standby(const struct org_db *db);
+/* What is asked now is not answered any more. */
+bool org_db_is_closing(const struct org_db *db);
 size_t org_db_waiting(const struct org_db *db);
 size_t org_db_connected(const struct org_db *db);
 

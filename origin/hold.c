@@ -4,6 +4,7 @@
 
 #include "origin/answer.h"
 #include "origin/batch.h"
+#include "origin/read.h"
 #include "origin/snapshot.h"
 
 /* As many lines as an order may have, each with a long name. */
@@ -156,7 +157,7 @@ static void on_read(void *user, const struct org_reply *r) {
                 org_call_json(c, 200, text);
 }
 
-static void read_hold(struct org_call *c, enum org_query query) {
+void org_hold_get(struct org_call *c) {
         char id[ORG_UUID_HEX];
         struct org_job *j;
 
@@ -164,17 +165,21 @@ static void read_hold(struct org_call *c, enum org_query query) {
                 org_call_problem(c, PROBLEM_NOT_FOUND, NULL, NULL, NULL);
                 return;
         }
-        j = org_job_new(query);
+        j = org_job_new(ORG_Q_HOLD_GET);
         org_job_text(j, span_of(id));
         org_db_run(c->s->db, j, on_read, c);
 }
 
-void org_hold_get(struct org_call *c) {
-        read_hold(c, ORG_Q_HOLD_GET);
-}
-
 void org_hold_events(struct org_call *c) {
-        read_hold(c, ORG_Q_HOLD_EVENTS);
+        char id[ORG_UUID_HEX];
+        struct span param;
+
+        if (!org_id_of(c, c->route.hold, id)) {
+                org_call_problem(c, PROBLEM_NOT_FOUND, NULL, NULL, NULL);
+                return;
+        }
+        param = span_of(id);
+        org_read_run(c->s, ORG_Q_HOLD_EVENTS, &param, on_read, c);
 }
 
 /* ---- steps ---- */

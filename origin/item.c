@@ -2,6 +2,7 @@
 
 #include "net/log.h"
 #include "origin/answer.h"
+#include "origin/read.h"
 #include "origin/snapshot.h"
 
 #define TOTAL_MAX 1000000000000
@@ -105,5 +106,5 @@ static void on_invariant(void *user, const struct org_reply *r) {
 }
 
 void org_invariant(struct org_call *c) {
-        org_db_run(c->s->db, org_job_new(ORG_Q_INVARIANT), on_invariant, c);
+        org_read_run(c->s, ORG_Q_INVARIANT, NULL, on_invariant, c);
 }

@@ -7,8 +7,10 @@
 struct org_job *org_job_new(enum org_query query) {
         struct org_job *j = calloc(1, sizeof(*j));
 
-        if (j)
+        if (j) {
                 j->query = query;
+                j->lane = org_queries[query].lane;
+        }
         return j;
 }
 
@@ -25,6 +27,15 @@ uint32_t org_item_hash(struct span tenant, struct span item) {
 void org_job_near(struct org_job *j, struct span tenant, struct span item) {
         if (j)
                 j->near = org_item_hash(tenant, item) | 1u << 31;
+}
+
+void org_job_elsewhere(struct org_job *j, struct span lsn, struct span timeline, int64_t now_ms) {
+        if (!j)
+                return;
+        j->lane = j->lane == ORG_LANE_SCAN ? ORG_LANE_READ_SCAN : ORG_LANE_READ;
+        (void)snprintf(j->guard[0], sizeof(j->guard[0]), "%.*s", (int)lsn.len, lsn.p);
+        (void)snprintf(j->guard[1], sizeof(j->guard[1]), "%.*s", (int)timeline.len, timeline.p);
+        (void)snprintf(j->guard[2], sizeof(j->guard[2]), "%" PRId64, now_ms);
 }
 
 void org_job_free(struct org_job **job) {

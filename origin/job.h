@@ -14,6 +14,8 @@ struct org_job {
         int32_t at[ORG_PARAMS_MAX]; /* into text; -1: null */
         char *text;
         size_t len, cap;
+        enum org_lane lane;
+        char guard[3][24];     /* for a standby: lsn, timeline, time; "": none */
         uint32_t near;         /* which connections of the lane; 0: any */
         bool broken;           /* out of memory or too large: never sent */
         unsigned tries;        /* failed ones that may be repeated */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "origin/batch.h"
+#include "origin/read.h"
 #include "origin/relay.h"
 #include "origin/snapshot.h"
 #include "origin/watch.h"
@@ -173,6 +174,23 @@ static void write_db(struct metrics_out *o, const struct org_db *db) {
             org_db_waiting(db));
 }
 
+static void write_reads(struct metrics_out *o, const struct org_read_counters *n) {
+        struct metrics_label at = {"at", SPAN("primary")};
+
+        metrics_family(o, "sluice_reads_total", METRICS_COUNTER,
+                       "Questions that a standby may answer, by who did.");
+        metrics_sample(o, "sluice_reads_total", &at, 1, metrics_read(&n->primary));
+        at.value = SPAN("standby");
+        metrics_sample(o, "sluice_reads_total", &at, 1, metrics_read(&n->standby));
+        metrics_family(o, "sluice_read_fallbacks_total", METRICS_COUNTER,
+                       "Times the standby was not fit to answer, by cause.");
+        for (int i = 0; i < ORG_READ_WHY_COUNT; i++) {
+                struct metrics_label l = {"why", span_of(org_read_why_text((enum org_read_why)i))};
+
+                metrics_sample(o, "sluice_read_fallbacks_total", &l, 1, metrics_read(&n->why[i]));
+        }
+}
+
 static void write_watch(struct metrics_out *o, const struct org_watch_counters *n) {
         one(o, "sluice_lock_looks_total", METRICS_COUNTER,
             "Looks at who waits for a lock in the database, while a sale was open.",
@@ -235,6 +253,7 @@ void org_metrics_get(struct org_call *c) {
         write_batches(&o, c->s->batch);
         write_db(&o, c->s->db);
         write_relay(&o, c->s->relay);
+        write_reads(&o, org_reader_counters(c->s->reader));
         write_watch(&o, org_watch_counters(c->s->watch));
         write_http(&o, c->s);
         if (o.overflow)

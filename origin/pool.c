@@ -7,7 +7,6 @@
 
 #define TRY_AGAIN_MS 10  /* times the tries, with jitter */
 #define TICK_MS 20       /* how exact give-up times are */
-#define LATE_MS 500      /* past the server's own statement timeout */
 #define AWAY_WAIT_MS 200 /* a lost connection may be back by then */
 
 struct lane {
@@ -18,8 +17,8 @@ struct lane {
 struct org_db {
         struct loop *loop;
         const struct conf_origin *conf;
-        struct org_hosts hosts;
-        struct org_conn_ways ways;
+        struct org_hosts hosts, standbys;
+        struct org_conn_ways ways, standby_ways;
         struct org_conn *conns;
         size_t n_conns;
         struct lane lanes[ORG_LANE_COUNT];
@@ -32,10 +31,14 @@ struct org_db {
         struct org_db_counters counters;
 };
 
-/* Sales and scans have a connection each where there are enough; the relay's, the
- * last one, serves nobody else. */
+/* The relay's and the standby's serve nobody else. */
+static bool is_apart(enum org_lane lane) {
+        return lane > ORG_LANE_SCAN;
+}
+
+/* Sales and scans have a connection each where there are enough. */
 static bool serves(const struct org_db *db, size_t i, enum org_lane lane) {
-        if (lane == ORG_LANE_RELAY || db->conns[i].lane == ORG_LANE_RELAY)
+        if (is_apart(lane) || is_apart(db->conns[i].lane))
                 return db->conns[i].lane == lane;
         if (db->conf->database.connections == 1)
                 return true;
@@ -44,9 +47,19 @@ static bool serves(const struct org_db *db, size_t i, enum org_lane lane) {
         return db->conns[i].lane == lane;
 }
 
-static enum org_lane lane_of(size_t i, size_t n) {
-        if (i == n)
+static size_t count_conns(const struct conf_origin *conf) {
+        return conf->database.connections + (conf->relay.redis ? 1 : 0) +
+               (conf->database.read_url ? 2 : 0);
+}
+
+/* The ordinary ones first, then the relay's, then the standby's. */
+static enum org_lane lane_of(const struct conf_origin *conf, size_t i) {
+        size_t n = conf->database.connections;
+
+        if (i == n && conf->relay.redis)
                 return ORG_LANE_RELAY;
+        if (i >= n)
+                return i + 1 == count_conns(conf) ? ORG_LANE_READ_SCAN : ORG_LANE_READ;
         if (n >= 3)
                 return i == 0 ? ORG_LANE_SALES : i == 1 ? ORG_LANE_SCAN : ORG_LANE_STOCK;
         return i == 0 ? ORG_LANE_STOCK : ORG_LANE_SALES;
@@ -84,7 +97,7 @@ static struct org_conn *emptier(struct org_conn *a, struct org_conn *b) {
  * the other's next is already under way up to the row's lock; a third would
  * only wait for it. Others take the emptiest. */
 static struct org_conn *choose(struct org_db *db, const struct org_job *job) {
-        enum org_lane lane = org_queries[job->query].lane;
+        enum org_lane lane = job->lane;
         struct org_conn *best = NULL;
         size_t n;
 
@@ -129,7 +142,7 @@ static struct org_job *lane_take(struct org_db *db, struct lane *l, struct org_j
 }
 
 static void lane_push(struct org_db *db, struct org_job *job) {
-        struct lane *l = &db->lanes[org_queries[job->query].lane];
+        struct lane *l = &db->lanes[job->lane];
 
         job->next = NULL;
         *l->last = job;
@@ -189,7 +202,7 @@ static void drop_late_connections(struct org_db *db) {
 
         for (size_t i = 0; i < db->n_conns; i++) {
                 struct org_conn *c = &db->conns[i];
-                int64_t limit_ms = LATE_MS + org_conn_statement_ms(c);
+                int64_t limit_ms = org_conn_late_ms(c);
 
                 if (c->state == CONN_READY && (c->count > 0 || c->is_cleaning) &&
                     now_us - c->head_since_us > limit_ms * 1000)
@@ -257,7 +270,8 @@ static void tell(struct org_db *db, const struct org_job *job, const PGresult *r
 
 static void on_result(struct org_conn *c, struct org_job *job, PGresult *result, int64_t took_us) {
         struct org_db *db = c->db;
-        struct org_reply reply = {.took_us = took_us, .result = result};
+        struct org_reply reply = {
+                .took_us = took_us, .result = result, .elsewhere = org_conn_is_standby(c)};
         const char *code, *detail;
         struct org_fault fault;
 
@@ -292,24 +306,27 @@ static void on_lost(struct org_conn *c, struct org_job *job, enum org_db_outcome
 
 /* A server that takes no writes is left with all connections, also those that
  * had nothing to write and would go on reading from yesterday. */
-static void leave_server(struct org_db *db) {
+static void leave_server(struct org_db *db, const struct org_hosts *hosts) {
         if (db->is_leaving)
                 return;
         db->is_leaving = true;
         metrics_add(&db->counters.left, 1);
         log_event(LOG_WARN, "database", "the server takes no writes any more; leaving it");
         for (size_t i = 0; i < db->n_conns; i++)
-                if (db->conns[i].state == CONN_READY)
+                if (db->conns[i].state == CONN_READY && db->conns[i].hosts == hosts)
                         org_conn_leave(&db->conns[i]);
         db->is_leaving = false;
 }
 
 /* The first that is back shows the others the way. */
-static void show_the_way(struct org_db *db) {
-        if (org_db_connected(db) != 1)
-                return;
+static void show_the_way(struct org_db *db, const struct org_hosts *hosts) {
+        size_t ready = 0;
+
         for (size_t i = 0; i < db->n_conns; i++)
-                org_conn_follow(&db->conns[i]);
+                ready += db->conns[i].hosts == hosts && db->conns[i].state == CONN_READY;
+        for (size_t i = 0; i < db->n_conns && ready == 1; i++)
+                if (db->conns[i].hosts == hosts)
+                        org_conn_follow(&db->conns[i]);
 }
 
 static void on_state(struct org_conn *c, const char *why) {
@@ -319,7 +336,7 @@ static void on_state(struct org_conn *c, const char *why) {
         if (!why) {
                 metrics_add(&db->counters.connects, 1);
                 dispatch_soon(db);
-                show_the_way(db);
+                show_the_way(db, c->hosts);
                 if (state == ORG_DB_READY && !db->was_ready)
                         log_event(LOG_INFO, "database", "connected");
                 if (state == ORG_DB_READY)
@@ -330,8 +347,8 @@ static void on_state(struct org_conn *c, const char *why) {
         }
         metrics_add(&db->counters.drops, 1);
         if (c->is_left && !db->is_closing)
-                leave_server(db);
-        if (db->is_closing || state == ORG_DB_READY)
+                leave_server(db, c->hosts);
+        if (db->is_closing || state == ORG_DB_READY || org_conn_is_standby(c))
                 return;
         db->was_ready = false;
         if (c->schema_missing && !db->told_schema) {
@@ -375,7 +392,7 @@ void org_db_run(struct org_db *db, struct org_job *job, org_job_done *done, void
                 job->broken = true;
                 metrics_add(&db->counters.refused_full, 1);
         }
-        lane = org_queries[job->query].lane;
+        lane = job->lane;
         patience = lane_is_up(db, lane) ? (int64_t)db->conf->database.statement_timeout_ms
                                         : AWAY_WAIT_MS;
         job->give_up_at_ms = loop_clock_ms() + patience;
@@ -395,7 +412,10 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
         db->conf = conf;
         org_hosts_init(&db->hosts, conf->database.url);
         db->ways = (struct org_conn_ways){db, l, conf, &db->hosts, &hooks};
-        n = conf->database.connections + (conf->relay.redis ? 1 : 0);
+        if (conf->database.read_url)
+                org_hosts_init(&db->standbys, conf->database.read_url);
+        db->standby_ways = (struct org_conn_ways){db, l, conf, &db->standbys, &hooks};
+        n = count_conns(conf);
         db->conns = calloc(n, sizeof(*db->conns));
         for (int i = 0; i < ORG_LANE_COUNT; i++)
                 db->lanes[i].last = &db->lanes[i].first;
@@ -405,8 +425,10 @@ int org_db_new(struct loop *l, const struct conf_origin *conf, struct org_db **o
         if (!db->conns)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                r = org_conn_init(&db->conns[i], &db->ways, lane_of(i, conf->database.connections),
-                                  i);
+                enum org_lane lane = lane_of(conf, i);
+                bool reads = lane == ORG_LANE_READ || lane == ORG_LANE_READ_SCAN;
+
+                r = org_conn_init(&db->conns[i], reads ? &db->standby_ways : &db->ways, lane, i);
                 if (r < 0)
                         return r;
                 db->n_conns++;
@@ -438,6 +460,7 @@ void org_db_free(struct org_db **db) {
         loop_timer_cancel(&d->tick);
         free(d->conns);
         org_hosts_fini(&d->hosts);
+        org_hosts_fini(&d->standbys);
         free(d);
         *db = NULL;
 }
@@ -453,6 +476,14 @@ enum org_db_state org_db_state(const struct org_db *db) {
 
 const struct org_db_counters *org_db_counters(const struct org_db *db) {
         return &db->counters;
+}
+
+bool org_db_has_standby(const struct org_db *db) {
+        return lane_is_up(db, ORG_LANE_READ) && lane_is_up(db, ORG_LANE_READ_SCAN);
+}
+
+bool org_db_is_closing(const struct org_db *db) {
+        return db->is_closing;
 }
 
 size_t org_db_waiting(const struct org_db *db) {

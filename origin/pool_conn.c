@@ -7,7 +7,8 @@
 #define BACKOFF_FIRST_MS 50 /* between two rounds of all hosts */
 #define BACKOFF_LAST_MS 1000
 
-static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan", "relay"};
+static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan",
+                                                       "relay", "read",  "read scan"};
 
 /* Ours on every connection, whatever the server's defaults are; behind a pooler, in
  * every transaction. Small tables look cheap to scan and plans outlive their size,
@@ -17,8 +18,8 @@ static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan",
         "set_config('lock_timeout', $2, " local "), set_config('enable_seqscan', $3, " local       \
         "), set_config('jit', 'off', " local "), set_config('timezone', 'UTC', " local             \
         "), set_config('datestyle', 'ISO', " local "), set_config('sluice.prefix', $4, " local     \
-        "), set_config('sluice.timeline', ('x' || substr(pg_walfile_name("                         \
-        "pg_current_wal_lsn()), 1, 8))::bit(32)::int::text, " local                                \
+        "), set_config('sluice.timeline', case when pg_is_in_recovery() then '' else ('x' || "     \
+        "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int::text end, " local     \
         "), set_config('default_transaction_isolation', 'read committed', " local ")"
 /* In the order of their way. The level has to be told before the first query, and
  * only a transaction of its own takes it. */
@@ -29,12 +30,26 @@ static const char *const lane_names[ORG_LANE_COUNT] = {"stock", "sales", "scan",
         "/* sluice schema */ select 1 / coalesce((max(version) = $1::int)::int, 0) "               \
         "from sluice.schema_version"
 #define SCAN_TIMEOUT_MS 60000
+/* A standby has the primary to stand in for it, which gateways should not wait for. */
+#define READ_TIMEOUT_MS 400
+#define LATE_MS 500
+#define LATE_READ_MS 100
+#define GUARD "select sluice_api.reach($1::pg_lsn, $2::int, $3::bigint)"
 
 static void on_ready(struct loop_io *io, unsigned events);
 
-int64_t org_conn_statement_ms(const struct org_conn *c) {
-        return c->lane == ORG_LANE_SCAN ? SCAN_TIMEOUT_MS
-                                        : (int64_t)c->conf->database.statement_timeout_ms;
+static bool is_for_scans(const struct org_conn *c) {
+        return c->lane == ORG_LANE_SCAN || c->lane == ORG_LANE_READ_SCAN;
+}
+
+static int64_t statement_ms(const struct org_conn *c) {
+        return is_for_scans(c)            ? SCAN_TIMEOUT_MS
+               : c->lane == ORG_LANE_READ ? READ_TIMEOUT_MS
+                                          : (int64_t)c->conf->database.statement_timeout_ms;
+}
+
+int64_t org_conn_late_ms(const struct org_conn *c) {
+        return statement_ms(c) + (c->lane == ORG_LANE_READ ? LATE_READ_MS : LATE_MS);
 }
 
 static void unwatch(struct org_conn *c) {
@@ -128,10 +143,10 @@ static int send_text(const struct org_conn *c, const char *text) {
 
 static int send_settings(const struct org_conn *c) {
         char statement[24], lock[24];
-        const char *values[4] = {statement, lock, c->lane == ORG_LANE_SCAN ? "on" : "off",
+        const char *values[4] = {statement, lock, is_for_scans(c) ? "on" : "off",
                                  c->conf->group_prefix};
 
-        (void)snprintf(statement, sizeof(statement), "%lld", (long long)org_conn_statement_ms(c));
+        (void)snprintf(statement, sizeof(statement), "%lld", (long long)statement_ms(c));
         (void)snprintf(lock, sizeof(lock), "%u", c->conf->database.lock_timeout_ms);
         return PQsendQueryParams(c->pg,
                                  c->conf->database.pooler ? SETTINGS("true") : SETTINGS("false"), 4,
@@ -158,6 +173,13 @@ static int send_setup(const struct org_conn *c) {
         return PQpipelineSync(c->pg);
 }
 
+/* What a standby has to fulfil first; with one sync, its no leaves out the rest. */
+static int send_guard(const struct org_conn *c, const struct org_job *job) {
+        const char *values[3] = {job->guard[0], job->guard[1], job->guard[2]};
+
+        return !job->guard[0][0] || PQsendQueryParams(c->pg, GUARD, 3, NULL, values, NULL, NULL, 0);
+}
+
 /* One query with what it needs around it, up to its sync: prepared and bare on a
  * session of our own, else in a transaction that brings its settings along. */
 static int send_job(const struct org_conn *c, const struct org_job *job) {
@@ -166,9 +188,10 @@ static int send_job(const struct org_conn *c, const struct org_job *job) {
 
         org_job_params(job, values);
         if (!c->conf->database.pooler)
-                return PQsendQueryPrepared(c->pg, q->tag, job->n_params, values, NULL, NULL, 0) &&
+                return send_guard(c, job) &&
+                       PQsendQueryPrepared(c->pg, q->tag, job->n_params, values, NULL, NULL, 0) &&
                        PQpipelineSync(c->pg);
-        return send_text(c, BEGIN) && send_settings(c) &&
+        return send_text(c, BEGIN) && send_settings(c) && send_guard(c, job) &&
                PQsendQueryParams(c->pg, q->text, job->n_params, NULL, values, NULL, NULL, 0) &&
                send_text(c, COMMIT) && PQpipelineSync(c->pg);
 }
@@ -216,7 +239,8 @@ void org_conn_start(struct org_conn *c) {
         (void)snprintf(name, sizeof(name), "sluice-origin %s", lane_names[c->lane]);
         c->schema_missing = false;
         c->state = CONN_CONNECTING;
-        c->pg = org_hosts_connect(c->hosts, c->host, name, "read-write");
+        c->pg = org_hosts_connect(c->hosts, c->host, name,
+                                  org_conn_is_standby(c) ? "any" : "read-write");
         loop_timer_start(&c->timer, (int64_t)c->conf->database.connect_timeout_ms);
         if (!c->pg)
                 org_conn_drop(c, "out of memory");
@@ -275,7 +299,9 @@ static bool is_read_only(const struct org_conn *c) {
 }
 
 static enum org_session session_after(const struct org_conn *c, const struct org_fault *f) {
-        return is_read_only(c) ? ORG_SESSION_LEFT : f ? f->session : ORG_SESSION_KEPT;
+        if (!org_conn_is_standby(c) && is_read_only(c))
+                return ORG_SESSION_LEFT;
+        return f ? f->session : ORG_SESSION_KEPT;
 }
 
 struct org_fault org_result_fault(const PGresult *r) {

@@ -85,8 +85,11 @@ static inline bool org_conn_has_room(const struct org_conn *c) {
 }
 /* Sends; a failure shows as on_lost, later or inside. */
 void org_conn_send(struct org_conn *c, struct org_job *job);
-/* The longest a statement may take before the server ends it by itself. */
-int64_t org_conn_statement_ms(const struct org_conn *c);
+static inline bool org_conn_is_standby(const struct org_conn *c) {
+        return c->lane == ORG_LANE_READ || c->lane == ORG_LANE_READ_SCAN;
+}
+/* How long an answer may take; by then the server has ended the statement itself. */
+int64_t org_conn_late_ms(const struct org_conn *c);
 /* Hands all jobs back and starts over, with the next host at once, or after the
  * back-off when all were tried. */
 void org_conn_drop(struct org_conn *c, const char *why);

@@ -13,10 +13,12 @@
 #include "net/base.h"
 
 enum org_lane {
-        ORG_LANE_STOCK, /* holds and items: short, wait for row locks */
-        ORG_LANE_SALES, /* windows and the snapshot: short, wait for nobody */
-        ORG_LANE_SCAN,  /* may read whole tables */
-        ORG_LANE_RELAY, /* the journal's outbox: one connection beside the others, if at all */
+        ORG_LANE_STOCK,     /* holds and items: short, wait for row locks */
+        ORG_LANE_SALES,     /* windows and the snapshot: short, wait for nobody */
+        ORG_LANE_SCAN,      /* may read whole tables */
+        ORG_LANE_RELAY,     /* the journal's outbox: one connection beside the others, if at all */
+        ORG_LANE_READ,      /* a standby's: one connection for what is short, */
+        ORG_LANE_READ_SCAN, /* and one for what may read whole tables */
         ORG_LANE_COUNT,
 };
 
@@ -46,6 +48,9 @@ enum org_lane {
         X(SNAPSHOT, "snapshot", SALES, 3, "select * from sluice_api.snapshot($1,$2,$3)")           \
         X(AUDIT, "audit", SCAN, 1, "select sluice_api.audit_list($1)")                             \
         X(INVARIANT, "invariant", SCAN, 0, "select sluice_api.invariant()")                        \
+        X(POSITION, "position", SALES, 0,                                                          \
+          "select sluice_api.log_end(), current_setting('sluice.timeline'), "                      \
+          "(extract(epoch from clock_timestamp()) * 1000)::bigint")                                \
         X(LOCKS, "locks", SCAN, 1, "select * from sluice_api.locks($1)")                           \
         X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")                                    \
         X(RELAY_TURN, "relay", RELAY, 5, "select * from sluice_api.relay_turn($1,$2,$3,$4,$5)")    \

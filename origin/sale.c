@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "net/buf.h"
+#include "origin/read.h"
 #include "origin/sale_fields.h"
 #include "origin/snapshot.h"
 
@@ -279,10 +280,7 @@ static void on_audit(void *user, const struct org_reply *r) {
 
 /* Of one sale, or of all: then the route names none. */
 void org_sale_audit(struct org_call *c) {
-        struct org_job *j = org_job_new(ORG_Q_AUDIT);
-
-        org_job_text(j, c->route.sale);
-        org_db_run(c->s->db, j, on_audit, c);
+        org_read_run(c->s, ORG_Q_AUDIT, &c->route.sale, on_audit, c);
 }
 
 /* ---- verbs ---- */

@@ -449,3 +449,48 @@ begin
         into waiting, holding, held_us, body
         from told;
 end $$;
+
+-- Before a question to a standby, in the same transaction: waits until it has got
+-- where the primary was when it was asked, and refuses where it will not. A server
+-- that has become the primary meanwhile is there by definition. The clock may be
+-- later by what the way takes.
+create function sluice_api.reach(p_at pg_lsn, p_timeline int, p_now_ms bigint) returns void
+language plpgsql as $$
+declare
+        v_until    timestamptz := clock_timestamp() + interval '100 milliseconds';
+        v_late_ms  numeric := extract(epoch from clock_timestamp()) * 1000 - p_now_ms;
+        v_timeline int;
+begin
+        if pg_is_in_recovery() then
+                v_timeline := coalesce((select received_tli from pg_stat_wal_receiver),
+                                       (select timeline_id from pg_control_checkpoint()));
+        else
+                v_timeline := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+                              )::bit(32)::int;
+        end if;
+        if v_timeline is distinct from p_timeline then
+                raise exception using errcode = 'SL001', message = 'timeline';
+        elsif v_late_ms not between -100 and 250 then
+                raise exception using errcode = 'SL001', message = 'clock';
+        end if;
+        while pg_is_in_recovery() and pg_last_wal_replay_lsn() < p_at loop
+                if clock_timestamp() > v_until then
+                        raise exception using errcode = 'SL001', message = 'behind';
+                end if;
+                perform pg_sleep(0.002);
+        end loop;
+        perform set_config('sluice.timeline', p_timeline::text, true);
+end $$;
+
+-- Up to where all that anybody can have seen is in the log. An end that falls on
+-- the head of a page is told behind it here, and before it by a standby.
+create function sluice_api.log_end() returns pg_lsn
+language sql volatile as $$
+        select p.at - case
+                when p.within = case when p.in_segment < 8192 then 40 else 24 end
+                then p.within else 0 end
+        from (select w.at, pg_wal_lsn_diff(w.at, '0/0') % 8192 as within,
+                     pg_wal_lsn_diff(w.at, '0/0') % pg_size_bytes(
+                        current_setting('wal_segment_size')) as in_segment
+              from pg_current_wal_insert_lsn() w (at)) p
+$$;

@@ -13,6 +13,7 @@
 #include "origin/hold.h"
 #include "origin/item.h"
 #include "origin/metrics.h"
+#include "origin/read.h"
 #include "origin/relay.h"
 #include "origin/sale.h"
 #include "origin/snapshot.h"
@@ -247,6 +248,8 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
         if (r == 0)
                 r = org_batch_new(s, &s->batch);
         if (r == 0)
+                r = org_reader_new(s, &s->reader);
+        if (r == 0)
                 r = org_snapshot_new(s, &s->snapshot);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
@@ -268,6 +271,7 @@ void org_service_close(struct org_service *s) {
         org_batch_free(&s->batch);
         org_expiry_free(&s->expiry);
         org_watch_free(&s->watch);
+        org_reader_free(&s->reader);
         org_relay_free(&s->relay);
         org_snapshot_free(&s->snapshot);
         http_server_free(&s->server);

@@ -19,6 +19,7 @@ struct org_batch;
 struct org_snapshot;
 struct org_expiry;
 struct org_watch;
+struct org_reader;
 struct org_relay;
 
 /* What became of attempts to hold. */
@@ -66,6 +67,7 @@ struct org_service {
         struct jwt_keys *pass_keys; /* NULL: passes are not looked at */
         struct org_snapshot *snapshot;
         struct org_expiry *expiry;
+        struct org_reader *reader;
         struct org_watch *watch; /* NULL: nobody looks */
         struct org_relay *relay; /* NULL: off */
         struct org_metrics metrics;

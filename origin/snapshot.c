@@ -8,6 +8,7 @@
 #include "net/log.h"
 #include "net/random.h"
 #include "origin/converted.h"
+#include "origin/read.h"
 
 #define BODY_MAX ((size_t)64 << 20)
 #define PART_MAX ((size_t)16 << 20)
@@ -185,13 +186,15 @@ static void take_rows(struct org_snapshot *n, const struct org_reply *r) {
         int64_t now_ms = org_reply_int(r, 0, COL_NOW, 0);
         bool changed = n->number == 0;
 
-        org_service_set_clock(n->s, now_ms);
+        if (!r->elsewhere)
+                org_service_set_clock(n->s, now_ms);
         if (span_eq(org_reply_text(r, 0, COL_KIND), SPAN("same"))) {
                 metrics_add(&n->s->metrics.snapshots_same, 1);
                 org_converted_forget(&n->converted, now_ms);
                 return;
         }
-        (void)set_part(&n->seen, org_reply_text(r, 0, COL_SEEN));
+        /* A standby's word for it means nothing to the primary. */
+        (void)set_part(&n->seen, r->elsewhere ? SPAN("") : org_reply_text(r, 0, COL_SEEN));
         n->next_due_ms = org_reply_int(r, 0, COL_DUE, 0);
         for (int i = 0; i < PART_COUNT; i++)
                 changed = set_part(&n->parts[i], org_reply_text(r, 0, COL_A + i)) || changed;
@@ -223,7 +226,8 @@ static void on_read(void *user, const struct org_reply *r) {
 }
 
 static void read_anew(struct org_snapshot *n) {
-        struct org_job *j;
+        char most[24];
+        struct span params[] = {{NULL, 0}, {most, 0}, {NULL, 0}};
 
         if (n->is_reading)
                 return;
@@ -231,11 +235,12 @@ static void read_anew(struct org_snapshot *n) {
         n->is_touched = false;
         n->read_at_ms = loop_clock_ms();
         loop_timer_cancel(&n->timer);
-        j = org_job_new(ORG_Q_SNAPSHOT);
-        org_job_text(j, n->cursor[0] ? span_of(n->cursor) : (struct span){NULL, 0});
-        org_job_int(j, ORG_CONVERTED_MAX);
-        org_job_text(j, buf_len(&n->seen) > 0 ? buf_span(&n->seen) : (struct span){NULL, 0});
-        org_db_run(n->s->db, j, on_read, n);
+        params[1].len = (size_t)snprintf(most, sizeof(most), "%d", ORG_CONVERTED_MAX);
+        if (n->cursor[0])
+                params[0] = span_of(n->cursor);
+        if (buf_len(&n->seen) > 0)
+                params[2] = buf_span(&n->seen);
+        org_read_run(n->s, ORG_Q_SNAPSHOT, params, on_read, n);
 }
 
 /* ---- the request ---- */

@@ -29,13 +29,15 @@ def test_a_server_that_is_not_there_is_passed_by(origin, make_origin):
     assert other.errors() == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pair():
-    """An origin on a primary with a standby behind it."""
+    """An origin on a primary with a standby behind it, which it reads from; for the
+    tests below, in their order."""
     origin = Origin(expiry={"enabled": False})  # which writes by itself
     try:
         origin.stack.start_postgres()
-        origin.stack.start_standby()
+        origin.stack.start_standby(synchronous=False)
+        origin.stack.options["origin"]["database"] = {"read_url": origin.stack.standby.url}
         origin.start()
         yield origin
     finally:
@@ -43,13 +45,72 @@ def pair():
     assert origin.stack.origin_process.child.returncode == 0
 
 
+def answered(pair, at):
+    return pair.metric("sluice_reads_total", at=at)
+
+
+def told(pair, item):
+    """By a snapshot."""
+    return next(row["version"] for row in pair.snapshot().json["items"] if row["item"] == item)
+
+
+def by_number(version):
+    return [int(part) for part in version.split(".")]
+
+
+def read_from_standby(pair):
+    """Waits until it is: after a refusal it has a rest."""
+    seen = answered(pair, "standby")
+    wait_until(lambda: pair.snapshot().status == 200 and answered(pair, "standby") > seen, 20,
+               "the standby answers")
+
+
+def test_a_standby_answers_and_versions_never_go_back(pair):
+    standby, item = pair.stack.standby, pair.item(100)
+    sale, versions = pair.sale(item), []
+    read_from_standby(pair)
+    for number in range(20):
+        hold = pair.hold(item, sale=sale)
+        versions += [pair.stock(item)["version"], told(pair, item)]
+        assert [row["to"] for row in pair.api.get(f"/v1/holds/{hold}/events").json] == ["held"]
+    assert pair.invariant()["ok"]
+    read_from_standby(pair)
+    tags = standby.tell("select string_agg(distinct query, ' ') from pg_stat_activity "
+                        "where application_name like 'sluice-origin read%'")
+    assert "/* sluice snapshot */" in tags and "/* sluice invariant */" in tags
+
+    # It lags: from now on the primary answers, and nothing is missed.
+    standby.tell("select pg_wal_replay_pause()")
+    wait_until(lambda: standby.tell("select pg_get_wal_replay_pause_state()") == "paused", 20,
+               "the standby stands still")
+    pair.hold(item, sale=sale)
+    versions += [pair.stock(item)["version"], told(pair, item)]
+    assert pair.metric("sluice_read_fallbacks_total", why="behind") >= 1
+    standby.tell("select pg_wal_replay_resume()")
+    read_from_standby(pair)
+    versions += [told(pair, item)]
+
+    # It is gone.
+    standby.process.end()
+    pair.hold(item, sale=sale)
+    versions += [pair.stock(item)["version"], told(pair, item)]
+    assert pair.invariant()["ok"]
+    wait_until(lambda: pair.snapshot() and pair.metric("sluice_read_fallbacks_total", why="away"),
+               20, "the loss was seen")
+    standby.start()
+    read_from_standby(pair)
+    versions += [told(pair, item)]
+    assert versions == sorted(versions, key=by_number)
+    assert all(versions[i] == versions[i + 1] for i in range(0, 42, 2)), versions
+    assert pair.errors() == []
+
+
 def test_a_primary_that_takes_no_writes_is_left_for_the_promoted_standby(pair):
     primary, standby = pair.stack.postgres, pair.stack.standby
     item = pair.item(10)
     sale = pair.sale(item)
     hold = pair.hold(item, buyer="ann", key="k", sale=sale)
-    before = pair.snapshot()
-    assert [row["version"] for row in before.json["items"]] == [pair.stock(item)["version"]]
+    assert told(pair, item) == pair.stock(item)["version"]
     timeline = int(pair.stock(item)["version"].split(".")[0])
 
     # Nobody writes; the server itself says so, and it is left with all connections.
@@ -63,6 +124,8 @@ def test_a_primary_that_takes_no_writes_is_left_for_the_promoted_standby(pair):
     assert (again.status, again.json["hold"]) == (200, hold)
     assert pair.reserve(item, "bob", sale=sale).status == 201
     assert int(pair.stock(item)["version"].split(".")[0]) > timeline
+    read_from_standby(pair)  # which it is no more
+    assert told(pair, item) == pair.stock(item)["version"]
     assert pair.metric("sluice_pool_servers_left_total") >= 1
     assert pair.metric("sluice_query_unknown_total") == 0
     assert [line["event"] for line in pair.errors()] == [
