@@ -1,5 +1,6 @@
 """Several servers: which is the primary, and what becomes of the one that was."""
 import re
+import shutil
 
 import pytest
 
@@ -38,10 +39,11 @@ def pair():
         origin.stack.start_postgres()
         origin.stack.start_standby(synchronous=False)
         origin.stack.options["origin"]["database"] = {"read_url": origin.stack.standby.url}
-        origin.start()
+        origin.stack.start_origin()
         yield origin
     finally:
         origin.stop()
+    shutil.rmtree(origin.stack.folder)
     assert origin.stack.origin_process.child.returncode == 0
 
 
