@@ -43,7 +43,8 @@ def make_origin(shared_origin):
 
     def make(start=True, server=False, **options):
         lends = None if server else shared_origin.stack.postgres
-        origin = Origin(lends, has_schema=start, **options)
+        # --init makes more for an origin that relays than for others
+        origin = Origin(lends, has_schema=start and "relay" not in options, **options)
         made.append(origin)
         return origin.start() if start else origin
 
