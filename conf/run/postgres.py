@@ -162,6 +162,24 @@ class Postgres:
                 os.unlink(self.link)
             self.home = None
 
+    # -- stopped as a whole ---------------------------------------------------
+
+    def _signal_all(self, sign):
+        """The server and each of its sessions: they are processes of their own."""
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            for each in (pid, *map(int, children.read().split())):
+                try:
+                    os.kill(each, sign)
+                except ProcessLookupError:
+                    pass  # a session that ended meanwhile
+
+    def pause(self):
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self):
+        self._signal_all(signal.SIGCONT)
+
     # -- two servers ----------------------------------------------------------
 
     def wait_for(self, standby):

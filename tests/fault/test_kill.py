@@ -30,6 +30,13 @@ def in_the_middle(race, holds=UNITS // 5):
     assert race.is_running(), race.said()
 
 
+def stop_for(program, seconds):
+    program.pause()
+    stopped = time.monotonic()
+    wait_until(lambda: time.monotonic() - stopped >= seconds, seconds + 5, "the stop is over")
+    program.resume()
+
+
 def assert_sold_exactly(report, stack, passes=None):
     assert (report["sold"], report["oversold"], report["unsold"]) == (UNITS, 0, 0), told(report)
     assert report["invariant_ok"] is True and report["max_units_per_account"] == 1, told(report)
@@ -69,11 +76,14 @@ def test_both_killed_again_and_again(own_shop, race, expected_errors):
     assert_sold_exactly(running.wait(), stack)
 
 
-def test_database_killed_and_restarted(lone_shop, race, expected_errors):
+def test_database_stopped_and_then_killed(lone_shop, race, expected_errors):
     expected_errors += ["database", "pool", "postgres", "connection"]
     stack = lone_shop.stack
     running = race(stack)
     in_the_middle(running)
+    before = running.holds()
+    stop_for(stack.postgres, 30 if SOAK else 3)
+    wait_until(lambda: running.holds() > before or not running.is_running(), 60, "further holds")
     stack.postgres.process.kill9()
 
     def is_started():
@@ -88,15 +98,12 @@ def test_database_killed_and_restarted(lone_shop, race, expected_errors):
     assert_sold_exactly(running.wait(), stack)
 
 
-def test_origin_stopped_for_ten_seconds(own_shop, race, expected_errors):
+def test_origin_stopped_for_a_while(own_shop, race, expected_errors):
     expected_errors += ["cannot be reached; trying again"]
     stack = own_shop.stack
     running = race(stack)
     in_the_middle(running)
-    stack.origin_process.pause()
-    stopped = time.monotonic()
-    wait_until(lambda: time.monotonic() - stopped >= (10 if SOAK else 5), 15, "the stop is over")
-    stack.origin_process.resume()
+    stop_for(stack.origin_process, 30 if SOAK else 5)
     assert_sold_exactly(running.wait(), stack, passes=105)
 
 
