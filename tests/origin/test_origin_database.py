@@ -166,6 +166,19 @@ def test_another_item_goes_on_while_one_is_locked(make_origin):
     assert origin.reserve(item).status == 201
 
 
+def test_a_commit_that_fails_behind_its_rows_is_no_success(make_origin):
+    origin = make_origin()
+    item = origin.item(5)
+    origin.sql("create function pg_temp.refuse() returns trigger language plpgsql as $$ begin "
+               "raise exception 'not today' using errcode = '53100'; end $$")
+    origin.sql("create constraint trigger refuse after insert on sluice.hold "
+               "deferrable initially deferred for each row execute function pg_temp.refuse()")
+    assert_problem(origin.reserve(item, "ann", key="k"), 503, "paused")
+    origin.sql("drop trigger refuse on sluice.hold")
+    assert origin.stock(item)["held"] == 0
+    assert origin.reserve(item, "ann", key="k").status == 201
+
+
 def test_a_deadlock_is_tried_again(make_origin):
     origin = make_origin(database={"lock_timeout": "4s", "statement_timeout": "5s"})
     first, second = sorted((origin.item(5), origin.item(5)))
