@@ -64,7 +64,7 @@ static void stay_if_over(struct lg_buyer *b) {
 
 /* What a connection's process does; returns its exit code. */
 static int serve(const struct lg_crew *crew, struct board *board, uint32_t number) {
-        struct lg_buyer b = {.way = crew->way, .item = crew->item, .number = number};
+        struct lg_buyer b = {.way = crew->way, .item = crew->item, .number = crew->first + number};
         struct place place = {.board = board,
                               .most = (uint64_t)crew->units / crew->connections / 2};
         enum lg_sale_end end = LG_SALE_SOLD;
@@ -77,8 +77,10 @@ static int serve(const struct lg_crew *crew, struct board *board, uint32_t numbe
         place.end_us = begin_us + crew->seconds * 1000000;
         b.owner = &place;
         b.between = crew->is_killed ? stay_if_over : NULL;
-        while ((crew->is_killed || loop_clock_us() < place.end_us) && end != LG_SALE_REFUSED &&
-               end != LG_SALE_BROKEN) {
+        /* One at least, however late the machine lets us begin. */
+        while ((b.serial == 0 || crew->is_killed || loop_clock_us() < place.end_us) &&
+               end != LG_SALE_REFUSED && end != LG_SALE_BROKEN &&
+               (crew->most == 0 || b.serial < crew->most)) {
                 int64_t asked_us = loop_clock_us();
                 b.serial++;
                 end = crew->way->sell(&b);

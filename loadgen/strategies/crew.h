@@ -24,6 +24,8 @@ struct lg_crew {
         const char *item;
         int64_t units;
         uint32_t connections; /* 1..LG_CREW_MAX */
+        uint32_t first;       /* number of the first of them: names are made of it */
+        uint64_t most;        /* sales of each connection; 0: as many as it can */
         int64_t seconds;      /* at most */
         bool is_killed;       /* at the end, each in the middle of a sale */
 };

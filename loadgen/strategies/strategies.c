@@ -162,25 +162,45 @@ static int books_read(struct stage *s, const struct lg_way *way, const char *ite
 
 /* ---- one way ---- */
 
-/* What the lock would let through at most. */
-static double ceiling(double sales_per_lock, double rows, double held_us) {
-        return held_us > 0 ? sales_per_lock * rows * 1e6 / held_us : 0;
+/* What goes through it at once, and for how long it is held. */
+struct lg_lock {
+        double sales, held_us;
+};
+
+static struct lg_lock lock_of(const struct lg_sales *sales) {
+        double locks = (double)sales->locks;
+        if (sales->locks == 0)
+                return (struct lg_lock){0, 0};
+        return (struct lg_lock){(double)sales->sold / locks, (double)sales->held_us / locks};
+}
+
+/* By one buyer alone, for a twentieth of the stock or a second: with all of them what
+ * is seen is also how long an answer waits for a processor. */
+static int measure_lock(const struct lg_crew *crew, struct lg_sales *sales, struct lg_lock *out) {
+        uint32_t each = crew->way->sales ? crew->way->sales : 1;
+        struct lg_crew alone = *crew;
+        alone.connections = 1;
+        alone.first = LG_CREW_MAX;
+        alone.seconds = 1;
+        alone.most = (uint64_t)crew->units / 20 / each + 1;
+        int bad = lg_crew_run(&alone, sales);
+        *out = lock_of(sales);
+        return bad;
 }
 
 static void row_print(struct stage *s, const char *name, const struct lg_sales *sales,
-                      const struct books *books, double rows) {
+                      const struct books *books, struct lg_lock lock) {
         char text[ROW_BYTES];
         struct json_out o;
-        double held_us = sales->locks > 0 ? (double)sales->held_us / (double)sales->locks : 0;
-        double per_lock = sales->locks > 0 ? (double)sales->sold / (double)sales->locks : 1;
         int64_t over = books->sold - books->gone;
         json_out_init(&o, text, sizeof(text));
         json_out_object(&o, NULL);
         json_out_text(&o, "strategy", name);
         json_out_real(&o, "sales_per_s",
                       sales->seconds > 0 ? (double)sales->sold / sales->seconds : 0, 1);
-        json_out_real(&o, "ceiling_per_s", ceiling(per_lock, rows, held_us), 1);
-        json_out_real(&o, "lock_held_us", held_us, 1);
+        json_out_real(&o, "ceiling_per_s", lock.held_us > 0 ? lock.sales * 1e6 / lock.held_us : 0,
+                      1);
+        json_out_real(&o, "lock_held_us", lock.held_us, 1);
         json_out_uint(&o, "retries", sales->retries);
         json_out_uint(&o, "gave_up", sales->gave_up);
         json_out_uint(&o, "p99_us", lg_histogram_at(&sales->took, 990));
@@ -208,18 +228,22 @@ static int run_way(struct stage *s, const struct lg_way *way, const char *item) 
                 .is_killed = way->is_redis,
         };
         struct lg_sales *sales = calloc(1, sizeof(*sales));
+        struct lg_lock lock = {0, 0};
         struct books books = {0, 0};
         if (way->is_redis && !s->redis)
                 s->redis = lg_way_redis(s->servers.redis);
         int bad = !sales || stock_lay(s, way, item) != 0 ||
                   (way->is_redis && (!s->redis || redis_lay(s, item) != 0)) ||
+                  (!way->is_redis && measure_lock(&crew, sales, &lock) != 0) ||
                   lg_crew_run(&crew, sales) != 0 || books_read(s, way, item, &books) != 0;
         if (!bad && way->is_redis) {
+                lock = (struct lg_lock){1, redis_spop_us(s)};
                 sales->locks = sales->sold;
-                sales->held_us = (uint64_t)(redis_spop_us(s) * (double)sales->sold);
         }
         if (!bad)
-                row_print(s, way->name, sales, &books, way->rows ? way->rows : crew.connections);
+                row_print(s, way->name, sales, &books,
+                          (struct lg_lock){lock.sales * (way->rows ? way->rows : crew.connections),
+                                           lock.held_us});
         free(sales);
         return bad;
 }
@@ -240,7 +264,7 @@ static int run_through(struct stage *s, const char *name, const char *item) {
         int bad = !sales || lg_through_run(&what, sales) != 0 ||
                   books_read(s, NULL, item, &books) != 0;
         if (!bad)
-                row_print(s, name, sales, &books, 1);
+                row_print(s, name, sales, &books, lock_of(sales));
         free(sales);
         return bad;
 }

@@ -31,8 +31,7 @@
 #define LESS(n)                                                                                    \
         "update sluice.item set available = available - " n ", held = held + " n ", n = n + 1"
 #define SINCE "(extract(epoch from clock_timestamp()) * 1000000)::bigint as since"
-/* The holds first, the item's row last. Joined, since a sub-select on what this
- * same statement writes finds nothing once the row had to be waited for. */
+/* The holds first, the item's row last. */
 #define TOOK_AFTER(n, location)                                                                    \
         ", took as (" LESS(n) " from (select count(*) as holds from born) b" ROW location          \
         " and available >= " n " and b.holds > 0 returning available, n, " SINCE ") "
