@@ -102,8 +102,9 @@ enum gw_next gw_step_route(struct gw_request *r) {
 static bool read_credential(struct gw_request *r, enum http_field field, enum gw_cookie kind,
                             struct span sale, struct span *out) {
         const struct http_request *q = &r->x->request;
-        struct span shown = http_request_field(q, field);
-        struct span kept = gw_cookie_get(http_request_field(q, HTTP_FIELD_COOKIE), kind, sale);
+        struct span shown = http_request_field(q, field), kept = {NULL, 0};
+        if (r->has_cookies)
+                kept = gw_cookie_get(http_request_field(q, HTTP_FIELD_COOKIE), kind, sale);
         *out = shown.p ? shown : kept;
         r->by_header |= shown.p != NULL;
         return !shown.p || !kept.p || span_eq(shown, kept);
@@ -120,7 +121,8 @@ static enum gw_next read_credentials(struct gw_request *r, struct span sale) {
         const struct http_request *q = &r->x->request;
         struct span cookies = http_request_field(q, HTTP_FIELD_COOKIE);
         r->has_cookies = cookies.p != NULL;
-        r->guest_text = gw_cookie_get(cookies, GW_COOKIE_GUEST, sale);
+        if (r->has_cookies)
+                r->guest_text = gw_cookie_get(cookies, GW_COOKIE_GUEST, sale);
         r->token = gw_account_token(q, gw_request_conf(r));
         if (!read_credential(r, HTTP_FIELD_SLUICE_TICKET, GW_COOKIE_TICKET, sale, &r->ticket_text))
                 return refuse_two(r, "cookie and Sluice-Ticket differ");
