@@ -13,7 +13,7 @@ def wait(origin, item):
 def test_who_holds_the_row_since_when_and_for_what(origin):
     item = origin.item(5)
     sale = origin.sale(item)  # open: the origin looks by itself, too
-    assert origin.api.get("/v1/locks").json["locks"] == []
+    wait_until(lambda: origin.api.get("/v1/locks").json["locks"] == [], 20, "nobody waits")
     looks = origin.metric("sluice_lock_looks_total")
     with origin.database() as cursor, concurrent.futures.ThreadPoolExecutor(2) as pool:
         cursor.execute("set application_name = 'stranger'")
