@@ -54,6 +54,12 @@ static const struct conf_option first_rows[] = {
          .sentence = "A standby that answers snapshots, the invariant, journal and audit with two "
                      "connections of its own, where it is no older than the primary; none: the "
                      "primary does."},
+        {"database.init_url", NULL, CONF_TEXT, CONF_MASKED, AT(database.init_url),
+         .sentence =
+                 "The same database by the role that owns the tables. `--init` connects with it, "
+                 "makes the role of `database.url` if there is none, and gives it what serving "
+                 "takes: the journal it can then read and add to, nothing else. Best in a file "
+                 "of its own that only `--init` is given. None: one role does both."},
         {"database.connections", "8", CONF_COUNT, 0, AT(database.connections), 1, 64,
          .sentence = "Connections to the database."},
         {"database.pipeline_depth", "16", CONF_COUNT, 0, AT(database.pipeline_depth), 1, 256,
@@ -93,6 +99,10 @@ static const struct conf_option first_rows[] = {
          .sentence = "A snapshot younger than this is given to everybody who asks."},
         {"snapshot.max_wait", "30s", CONF_DURATION, 0, AT(snapshot.max_wait_ms), 0, 300000,
          .sentence = "The longest a snapshot request may wait for news."},
+        {"invariant.interval", "1m", CONF_DURATION, 0, AT(invariant.interval_ms), 0, 86400000,
+         .sentence = "Between two looks at the invariant, by one origin for all; at least twenty "
+                     "times what a look takes, since it reads all holds and all of the journal. "
+                     "0: only when asked."},
         {"relay.redis", NULL, CONF_TEXT, CONF_MASKED, AT(relay.redis), .check = check_redis,
          .sentence =
                  "Redis 7 that gets each event of the journal, "

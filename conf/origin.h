@@ -24,6 +24,7 @@ struct conf_origin {
         struct {
                 const char *url;      /* libpq: postgresql://… or key=value words */
                 const char *read_url; /* a standby; NULL: none */
+                const char *init_url; /* the owner's; NULL: as url */
                 uint32_t connections;
                 uint32_t pipeline_depth; /* queries in flight, a connection */
                 uint32_t max_waiting;    /* requests waiting for a connection */
@@ -50,6 +51,10 @@ struct conf_origin {
                 uint32_t max_age_ms;
                 uint32_t max_wait_ms; /* of a long poll */
         } snapshot;
+
+        struct {
+                uint32_t interval_ms; /* between two looks; 0: never */
+        } invariant;
 
         struct {
                 const char *redis;   /* URL; NULL: off */

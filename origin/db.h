@@ -48,9 +48,10 @@ struct org_reply {
         size_t rows;
         struct span code;   /* of a refusal: the word */
         struct span detail; /* of a refusal: JSON; of a violation: the constraint */
-        bool may_divide;    /* BUSY by what it did at once: in parts it might do */
-        bool elsewhere;     /* a standby answered */
-        int64_t took_us;    /* on the connection, the wait for earlier ones not counted */
+        struct span broken_tenant, broken_item; /* of a violation: whose row; p NULL: not known */
+        bool may_divide; /* BUSY by what it did at once: in parts it might do */
+        bool elsewhere;  /* a standby answered */
+        int64_t took_us; /* on the connection, the wait for earlier ones not counted */
 };
 
 /* p is NULL for SQL's null. */

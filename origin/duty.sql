@@ -72,3 +72,37 @@ begin
         select (extract(epoch from clock_timestamp() - j.at) * 1000)::bigint into oldest_ms
         from sluice.journal j where relayed_at is null order by seq limit 1;
 end $$;
+
+-- Whether it is time to look at the invariant, and ours to do so: for p_patience_ms
+-- nobody else does. What the last look found, on whichever origin; age_ms null:
+-- nobody has looked. unprotected: our role could change the journal.
+create function sluice_api.look_turn(p_patience_ms bigint, p_may boolean, out mine boolean,
+                                     out wrong bigint, out age_ms bigint, out took_ms bigint, out paused bigint,
+                                     out unprotected boolean)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+        v sluice.duty;
+begin
+        update sluice.duty set until = now() + p_patience_ms * interval '1 ms'
+        where name = 'invariant' and until <= now() and p_may;
+        mine := found;
+        select * into v from sluice.duty where name = 'invariant';
+        wrong := v.wrong;
+        took_ms := v.took_ms;
+        age_ms := (extract(epoch from clock_timestamp() - v.done_at) * 1000)::bigint;
+        paused := (select count(*) from sluice.item i where i.paused is not null);
+        unprotected := has_table_privilege('sluice.journal', 'UPDATE, DELETE, TRUNCATE');
+end $$;
+
+-- A look has ended. p_wrong null: it failed, and the last one still stands.
+create function sluice_api.look_done(p_wrong bigint, p_took_ms bigint, p_wait_ms bigint)
+returns void
+language plpgsql as $$
+begin
+        update sluice.duty
+        set until = now() + p_wait_ms * interval '1 ms',
+            done_at = case when p_wrong is null then done_at else now() end,
+            wrong = coalesce(p_wrong, wrong), took_ms = coalesce(p_took_ms, took_ms)
+        where name = 'invariant';
+end $$;

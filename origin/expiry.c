@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "origin/look.h"
 #include "origin/snapshot.h"
 
 #define AGAIN_MS 20 /* between two full batches, so that reserves come between */
@@ -22,6 +23,8 @@ static void on_expired(void *user, const struct org_reply *r) {
         int64_t in_ms = conf->expiry.interval_ms;
 
         e->is_running = false;
+        if (r->outcome == ORG_DB_VIOLATED)
+                org_look_violated(e->s->look, r, &(struct org_suspect){NULL, NULL, NULL});
         if (now_ms > 0)
                 org_service_set_clock(e->s, now_ms);
         if (expired > 0) {

@@ -5,6 +5,7 @@
 #include "origin/answer.h"
 #include "origin/batch.h"
 #include "origin/read.h"
+#include "origin/look.h"
 #include "origin/snapshot.h"
 
 /* As many lines as an order may have, each with a long name. */
@@ -12,30 +13,12 @@
 
 /* ---- reserve ---- */
 
-static void on_item_paused(void *user, const struct org_reply *r) {
-        struct org_service *s = user;
-
-        (void)r;
-        org_snapshot_touch(s->snapshot);
-}
-
-/* A CHECK said no: whatever the reason, this item sells nothing more until a
- * person has looked. */
-static void pause_item(struct org_call *c, struct span why) {
-        struct org_job *j = org_job_new(ORG_Q_ITEM_PAUSE);
-
-        org_job_text(j, span_of(c->tenant));
-        org_job_text(j, span_of(c->item));
-        org_job_text(j, c->hold[0] ? span_of(c->hold) : (struct span){NULL, 0});
-        org_job_text(j, why.p ? why : SPAN("check"));
-        org_db_run(c->s->db, j, on_item_paused, c->s);
-}
-
 static void finish(struct org_call *c, const struct org_reply *r) {
         struct org_answer a;
 
         if (r->outcome == ORG_DB_VIOLATED)
-                pause_item(c, r->detail);
+                org_look_violated(c->s->look, r,
+                                  &(struct org_suspect){c->tenant, c->item, c->hold});
         if (!org_answer_read(&a, r, 0)) {
                 org_call_db_failed(c, r->outcome);
                 return;

@@ -1,8 +1,8 @@
 #include "origin/item.h"
 
-#include "net/log.h"
 #include "origin/answer.h"
 #include "origin/read.h"
+#include "origin/look.h"
 #include "origin/snapshot.h"
 
 #define TOTAL_MAX 1000000000000
@@ -19,6 +19,8 @@ static void on_put(void *user, const struct org_reply *r) {
         struct org_answer a;
 
         org_snapshot_touch(c->s->snapshot);
+        if (r->outcome == ORG_DB_VIOLATED)
+                org_look_violated(c->s->look, r, &(struct org_suspect){NULL, NULL, NULL});
         if (!org_answer_read(&a, r, 0)) {
                 org_call_db_failed(c, r->outcome);
                 return;
@@ -89,19 +91,11 @@ void org_item_get(struct org_call *c) {
 static void on_invariant(void *user, const struct org_reply *r) {
         struct org_call *c = user;
         struct span text = org_reply_text(r, 0, 0);
-        json_t *tree = text.p ? json_loadb(text.p, text.len, 0, NULL) : NULL;
-        size_t wrong;
 
-        if (!tree) {
+        if (org_look_note(c->s->look, text) < 0) {
                 org_call_db_failed(c, r->outcome);
                 return;
         }
-        wrong = json_array_size(json_object_get(tree, "violations"));
-        metrics_set(&c->s->metrics.violations, wrong);
-        if (wrong > 0)
-                log_event(LOG_ERROR, "stock", "the invariant does not hold",
-                          LOG_U("violations", wrong));
-        json_decref(tree);
         org_call_json(c, 200, text);
 }
 

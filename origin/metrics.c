@@ -4,6 +4,7 @@
 
 #include "origin/batch.h"
 #include "origin/read.h"
+#include "origin/look.h"
 #include "origin/relay.h"
 #include "origin/snapshot.h"
 #include "origin/watch.h"
@@ -45,9 +46,6 @@ static void write_holds(struct metrics_out *o, const struct org_metrics *m) {
         histogram(o, "sluice_lock_held_seconds",
                   "From getting the item's row to the answer, the way back included.",
                   &m->lock_held);
-        one(o, "sluice_invariant_violations", METRICS_GAUGE,
-            "Broken rules at the last look at the invariant, and refused by a CHECK since.",
-            metrics_read(&m->violations));
 }
 
 static void write_sizes(struct metrics_out *o, const struct org_batch_counters *n) {
@@ -85,6 +83,33 @@ static void write_batches(struct metrics_out *o, const struct org_batch *b) {
             "Asks refused because too many had gathered.", metrics_read(&n->full));
         one(o, "sluice_batch_beyond_total", METRICS_COUNTER,
             "Asks decided alone because too many items were at work.", metrics_read(&n->items));
+}
+
+static void write_look(struct metrics_out *o, const struct org_service *s) {
+        const struct org_look_counters *n = org_look_counters(s->look);
+
+        one(o, "sluice_invariant_violations", METRICS_GAUGE,
+            "Broken rules at the last look at the invariant, and refused by a CHECK since.",
+            metrics_read(&n->wrong));
+        one(o, "sluice_invariant_looks_total", METRICS_COUNTER, "Looks from here, by the clock.",
+            metrics_read(&n->looks));
+        one(o, "sluice_invariant_failures_total", METRICS_COUNTER, "Those that found out nothing.",
+            metrics_read(&n->failures));
+        metrics_family(o, "sluice_invariant_age_seconds", METRICS_GAUGE,
+                       "Since the last such look of any origin; 0: none yet.");
+        metrics_sample_real(o, "sluice_invariant_age_seconds", NULL, 0,
+                            (double)metrics_read(&n->age_ms) / 1000);
+        metrics_family(o, "sluice_invariant_look_seconds", METRICS_GAUGE, "What it took.");
+        metrics_sample_real(o, "sluice_invariant_look_seconds", NULL, 0,
+                            (double)metrics_read(&n->took_ms) / 1000);
+        one(o, "sluice_check_violations_total", METRICS_COUNTER,
+            "Writes that a CHECK of the schema refused.",
+            metrics_read(&org_db_counters(s->db)->violations));
+        one(o, "sluice_items_paused", METRICS_GAUGE, "Items that a violated rule has paused.",
+            metrics_read(&n->paused));
+        one(o, "sluice_journal_unprotected", METRICS_GAUGE,
+            "1 where the role that serves could change the journal.",
+            metrics_read(&n->unprotected));
 }
 
 static void write_relay(struct metrics_out *o, const struct org_relay *relay) {
@@ -252,6 +277,7 @@ void org_metrics_get(struct org_call *c) {
         write_holds(&o, &c->s->metrics);
         write_batches(&o, c->s->batch);
         write_db(&o, c->s->db);
+        write_look(&o, c->s);
         write_relay(&o, c->s->relay);
         write_reads(&o, org_reader_counters(c->s->reader));
         write_watch(&o, org_watch_counters(c->s->watch));

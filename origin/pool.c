@@ -3,6 +3,7 @@
 
 #include "net/log.h"
 #include "net/random.h"
+#include "origin/broken.h"
 #include "origin/pool_conn.h"
 
 #define TRY_AGAIN_MS 10  /* times the tries, with jitter */
@@ -268,11 +269,25 @@ static void tell(struct org_db *db, const struct org_job *job, const PGresult *r
         }
 }
 
+/* What an error says, beyond its kind. */
+static void read_error(struct org_reply *reply, const PGresult *r) {
+        const char *detail = PQresultErrorField(r, PG_DIAG_MESSAGE_DETAIL);
+        const char *table = PQresultErrorField(r, PG_DIAG_TABLE_NAME);
+
+        reply->code = span_of(PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY));
+        reply->detail = span_of(detail);
+        if (reply->outcome != ORG_DB_VIOLATED)
+                return;
+        reply->detail = span_of(PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME));
+        if (!org_broken_row(span_of(table), span_of(detail), &reply->broken_tenant,
+                            &reply->broken_item))
+                reply->broken_tenant = reply->broken_item = (struct span){NULL, 0};
+}
+
 static void on_result(struct org_conn *c, struct org_job *job, PGresult *result, int64_t took_us) {
         struct org_db *db = c->db;
         struct org_reply reply = {
                 .took_us = took_us, .result = result, .elsewhere = org_conn_is_standby(c)};
-        const char *code, *detail;
         struct org_fault fault;
 
         metrics_observe(&db->counters.held[job->query], (uint64_t)took_us);
@@ -289,12 +304,7 @@ static void on_result(struct org_conn *c, struct org_job *job, PGresult *result,
         reply.may_divide = fault.may_divide;
         if (reply.outcome != ORG_DB_REFUSED)
                 tell(db, job, result, reply.outcome);
-        code = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-        detail = reply.outcome == ORG_DB_VIOLATED
-                         ? PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME)
-                         : PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-        reply.code = span_of(code);
-        reply.detail = span_of(detail);
+        read_error(&reply, result);
         answer(job, &reply);
 }
 

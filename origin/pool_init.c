@@ -88,19 +88,34 @@ static int index_outbox(PGconn *pg) {
  * touched: making tables and triggers again waits for every open transaction,
  * and making functions again drops them under an origin that is running. */
 #define MADE                                                                                       \
-        "md5($1 || $2 || $3 || $4) || ' ' || (select count(*) from pg_proc where pronamespace in " \
+        "md5($1 || $2 || $3 || $4 || $5 || $6) || ' ' || (select count(*) from pg_proc where "     \
+        "pronamespace in "                                                                         \
         "(to_regnamespace('sluice'), to_regnamespace('sluice_api'))) || ' ' || "                   \
         "(select count(*) from pg_class where relnamespace = to_regnamespace('sluice') "           \
         "and relname <> '" RELAYED "')"
 
-static PGresult *ask_texts(PGconn *pg, const char *sql) {
-        const char *values[4] = {org_sql_schema, org_sql_stock, org_sql_sales, org_sql_duty};
-        return PQexecParams(pg, sql, 4, NULL, values, NULL, NULL, 0);
+/* Whether the role that serves, if it is another, still has what it was given. */
+#define GRANTED                                                                                    \
+        " and ($6 = '' or exists (select from pg_roles where rolname = $6 and "                    \
+        "has_table_privilege(oid, to_regclass('sluice.journal'), 'INSERT')))"
+
+/* Who serves, as database.url has it. */
+struct service {
+        char *role; /* "": whoever runs --init */
+        char *secret;
+};
+
+static PGresult *ask_texts(PGconn *pg, const char *sql, const struct service *s) {
+        const char *values[6] = {org_sql_schema, org_sql_stock,  org_sql_sales,
+                                 org_sql_duty,   org_sql_grants, s->role};
+        return PQexecParams(pg, sql, 6, NULL, values, NULL, NULL, 0);
 }
 
-static int is_made(PGconn *pg, bool *yes) {
-        PGresult *r = ask_texts(pg, "select obj_description(to_regnamespace('sluice_api'), "
-                                    "'pg_namespace') is not distinct from " MADE);
+static int is_made(PGconn *pg, const struct service *s, bool *yes) {
+        PGresult *r = ask_texts(pg,
+                                "select obj_description(to_regnamespace('sluice_api'), "
+                                "'pg_namespace') is not distinct from " MADE GRANTED,
+                                s);
         if (PQresultStatus(r) != PGRES_TUPLES_OK)
                 return fail(pg, r, "looking at what is there");
         *yes = PQgetvalue(r, 0, 0)[0] == 't';
@@ -108,9 +123,9 @@ static int is_made(PGconn *pg, bool *yes) {
         return 0;
 }
 
-static int mark_made(PGconn *pg) {
+static int mark_made(PGconn *pg, const struct service *s) {
         PGresult *r =
-                ask_texts(pg, "select format('comment on schema sluice_api is %L', " MADE ")");
+                ask_texts(pg, "select format('comment on schema sluice_api is %L', " MADE ")", s);
         if (PQresultStatus(r) != PGRES_TUPLES_OK)
                 return fail(pg, r, "marking the functions");
         int failed = run(pg, PQgetvalue(r, 0, 0), "marking the functions");
@@ -118,19 +133,41 @@ static int mark_made(PGconn *pg) {
         return failed;
 }
 
-static int make_functions(PGconn *pg) {
-        if (run(pg, org_sql_stock, "making functions") != 0 ||
-            run(pg, org_sql_sales, "making functions") != 0 ||
-            run(pg, org_sql_duty, "making functions") != 0)
-                return 1;
-        return mark_made(pg);
+/* The password itself never reaches the server, nor its log. */
+static int grant(PGconn *pg, const struct service *s) {
+        char *secret = s->secret ? PQencryptPasswordConn(pg, s->secret, s->role, NULL) : NULL;
+        const char *values[2] = {s->role, secret ? secret : ""};
+        PGresult *r = NULL;
+        int failed = 1;
+
+        if (!s->secret || secret)
+                r = PQexecParams(pg,
+                                 "select set_config('sluice.service', $1, true), "
+                                 "set_config('sluice.secret', $2, true)",
+                                 2, NULL, values, NULL, NULL, 0);
+        if (PQresultStatus(r) != PGRES_TUPLES_OK) {
+                failed = fail(pg, r, "naming the role that serves");
+        } else {
+                PQclear(r);
+                failed = run(pg, org_sql_grants, "granting");
+        }
+        PQfreemem(secret);
+        return failed;
 }
 
-static int migrate(PGconn *pg) {
+static int make_functions(PGconn *pg, const struct service *s) {
+        if (run(pg, org_sql_stock, "making functions") != 0 ||
+            run(pg, org_sql_sales, "making functions") != 0 ||
+            run(pg, org_sql_duty, "making functions") != 0 || (s->role[0] && grant(pg, s) != 0))
+                return 1;
+        return mark_made(pg, s);
+}
+
+static int migrate(PGconn *pg, const struct service *s) {
         bool made = false, newer = false;
 
         if (run(pg, "begin", "beginning") != 0 || run(pg, SETTLE, "settling") != 0 ||
-            run(pg, LOCK, "waiting for another --init") != 0 || is_made(pg, &made) != 0)
+            run(pg, LOCK, "waiting for another --init") != 0 || is_made(pg, s, &made) != 0)
                 return 1;
         if (!made && run(pg, org_sql_schema, "making tables") != 0)
                 return 1;
@@ -140,24 +177,68 @@ static int migrate(PGconn *pg) {
                 fprintf(stderr, "sluice-origin: database: its schema is newer than this program\n");
                 return 1;
         }
-        if ((!made && make_functions(pg) != 0) || ask_version(pg, MARK, &newer) != 0)
+        if ((!made && make_functions(pg, s) != 0) || ask_version(pg, MARK, &newer) != 0)
                 return 1;
         return run(pg, "commit", "committing");
 }
 
+static void service_fini(struct service *s) {
+        free(s->role);
+        if (s->secret)
+                explicit_bzero(s->secret, strlen(s->secret));
+        free(s->secret);
+}
+
+/* The role and password of database.url, when --init has a URL of its own. */
+static int service_init(struct service *s, const struct conf_origin *conf) {
+        PQconninfoOption *options;
+        char *why = NULL;
+        bool out_of_memory;
+
+        *s = (struct service){.role = NULL};
+        if (!conf->database.init_url) {
+                s->role = strdup("");
+                return s->role ? 0 : 1;
+        }
+        options = PQconninfoParse(conf->database.url, &why);
+        for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+                if (o->val && strcmp(o->keyword, "user") == 0)
+                        s->role = strdup(o->val);
+                if (o->val && strcmp(o->keyword, "password") == 0)
+                        s->secret = strdup(o->val);
+        }
+        out_of_memory = !options && !why;
+        PQconninfoFree(options);
+        if (s->role && s->role[0])
+                return 0;
+        fprintf(stderr, "sluice-origin: database.url: %.*s\n", why ? (int)strcspn(why, "\n") : 80,
+                why             ? why
+                : out_of_memory ? "out of memory"
+                                : "names no role that --init could grant to");
+        PQfreemem(why);
+        service_fini(s);
+        return 1;
+}
+
 int org_db_init_schema(const struct conf_origin *conf) {
+        const char *url = conf->database.init_url ? conf->database.init_url : conf->database.url;
         const char *keywords[] = {"dbname", "application_name", "target_session_attrs",
                                   "connect_timeout", NULL};
-        const char *values[] = {conf->database.url, "sluice-origin init", "read-write", "10", NULL};
-        PGconn *pg = PQconnectdbParams(keywords, values, 1);
-        int r = 1;
+        const char *values[] = {url, "sluice-origin init", "read-write", "10", NULL};
+        struct service service;
+        PGconn *pg;
+        int r;
 
+        if (service_init(&service, conf) != 0)
+                return 1;
+        pg = PQconnectdbParams(keywords, values, 1);
         if (PQstatus(pg) != CONNECTION_OK)
                 r = fail(pg, NULL, "connecting");
         else
-                r = migrate(pg);
+                r = migrate(pg, &service);
         if (r == 0 && conf->relay.redis)
                 r = index_outbox(pg);
         PQfinish(pg);
+        service_fini(&service);
         return r;
 }

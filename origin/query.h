@@ -52,6 +52,8 @@ enum org_lane {
           "select sluice_api.log_end(), current_setting('sluice.timeline'), "                      \
           "(extract(epoch from clock_timestamp()) * 1000)::bigint")                                \
         X(LOCKS, "locks", SCAN, 1, "select * from sluice_api.locks($1)")                           \
+        X(LOOK_TURN, "look_turn", STOCK, 2, "select * from sluice_api.look_turn($1,$2)")           \
+        X(LOOK_DONE, "look_done", STOCK, 3, "select sluice_api.look_done($1,$2,$3)")               \
         X(LEARN, "learn", SCAN, 0, "select sluice_api.learn()")                                    \
         X(RELAY_TURN, "relay", RELAY, 5, "select * from sluice_api.relay_turn($1,$2,$3,$4,$5)")    \
         X(RELAY_WATCH, "relay_watch", RELAY, 1, "select * from sluice_api.relay_watch($1)")

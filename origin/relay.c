@@ -167,6 +167,11 @@ static void on_turn(void *user, const struct org_reply *r) {
         int64_t epoch = r->outcome == ORG_DB_DONE ? org_reply_int(r, 0, ORG_RELAY_EPOCH, 0) : 0;
 
         relay->is_asking = false;
+        /* No connection yet, or none now: it never ran. */
+        if (r->outcome == ORG_DB_AWAY) {
+                again_after(relay, relay->s->conf->relay.interval_ms);
+                return;
+        }
         if (r->outcome != ORG_DB_DONE) {
                 /* The marks are kept: said twice is said once. */
                 metrics_add(&relay->counters.database, 1);

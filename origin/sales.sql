@@ -327,7 +327,9 @@ begin
          order by h.tx desc limit p_limit);
 end $$;
 
--- Counters against holds against journal, in one statement.
+-- Counters against holds against journal, in one statement: what the journal
+-- says happened, done again from nothing, ends in the tables as they are. Reads
+-- every hold and every row of the journal once.
 create function sluice_api.invariant() returns text
 language sql stable as $$
         with held as (
@@ -336,6 +338,10 @@ language sql stable as $$
                        coalesce(sum(qty) filter (where state in ('sold', 'shipped')), 0) as sold,
                        coalesce(sum(qty) filter (where state = 'shipped'), 0) as shipped
                 from sluice.hold group by 1, 2, 3),
+        told as (
+                select *, lag(to_state) over story as before,
+                       lead(seq) over story is null as is_last
+                from sluice.journal window story as (partition by hold order by seq)),
         noted as (
                 select tenant, item, location,
                        coalesce(sum(qty) filter (where hold is null), 0) as total,
@@ -344,17 +350,23 @@ language sql stable as $$
                                 filter (where hold is not null), 0) as held,
                        coalesce(sum(qty * ((to_state in ('sold', 'shipped'))::int
                                 - coalesce(from_state in ('sold', 'shipped'), false)::int))
-                                filter (where hold is not null), 0) as sold
-                from sluice.journal group by 1, 2, 3),
-        last as (
-                select distinct on (hold) hold, to_state
-                from sluice.journal where hold is not null order by hold, seq desc),
+                                filter (where hold is not null), 0) as sold,
+                       coalesce(sum(qty) filter (where to_state = 'shipped'), 0) as shipped,
+                       min(hold::text) filter (where hold is not null and (
+                                from_state is distinct from before or not coalesce(
+                                (from_state, to_state) in (('held', 'held'), ('held', 'sold'),
+                                 ('held', 'released'), ('held', 'expired'), ('sold', 'shipped'),
+                                 ('sold', 'cancelled')),
+                                from_state is null and to_state in ('held', 'sold'))))
+                                as broken
+                from told group by 1, 2, 3),
         wrong as (
-                select json_build_object('tenant', i.tenant, 'item', i.item, 'rule', r.rule,
+                select json_build_object('tenant', coalesce(i.tenant, j.tenant),
+                        'item', coalesce(i.item, j.item), 'rule', r.rule,
                         'counter', r.counter, 'found', r.found) as v
                 from sluice.item i
-                left join held h using (tenant, item, location)
-                left join noted j using (tenant, item, location),
+                full join noted j using (tenant, item, location)
+                left join held h using (tenant, item, location),
                 lateral (values
                         ('available + held + sold = total', i.total,
                          i.available + i.held + i.sold),
@@ -363,19 +375,29 @@ language sql stable as $$
                         ('shipped is the sum of holds', i.shipped, coalesce(h.shipped, 0)),
                         ('held is the sum of the journal', i.held, coalesce(j.held, 0)),
                         ('sold is the sum of the journal', i.sold, coalesce(j.sold, 0)),
+                        ('shipped is the sum of the journal', i.shipped, coalesce(j.shipped, 0)),
                         ('total is the sum of the journal', i.total, coalesce(j.total, 0)),
                         ('nothing is below zero', 0,
                          least(i.available, i.held, i.sold, i.shipped, 0)),
                         ('shipped is at most sold', i.sold, greatest(i.sold, i.shipped))
                 ) r (rule, counter, found)
-                where r.counter <> r.found
+                where r.counter is distinct from r.found
                 union all
-                select json_build_object('tenant', h.tenant, 'item', h.item,
+                select json_build_object('tenant', tenant, 'item', item,
+                        'rule', 'each event of a hold follows from the one before',
+                        'hold', sluice_api.hold_name(broken::uuid))
+                from noted where broken is not null
+                union all
+                select json_build_object('tenant', coalesce(h.tenant, l.tenant),
+                        'item', coalesce(h.item, l.item),
                         'rule', 'the journal ends in the state of the hold',
-                        'hold', sluice_api.hold_name(h.id), 'counter', h.state,
+                        'hold', sluice_api.hold_name(coalesce(h.id, l.hold)), 'counter', h.state,
                         'found', l.to_state)
-                from sluice.hold h left join last l on l.hold = h.id
-                where l.to_state is distinct from h.state)
+                from sluice.hold h
+                full join (select * from told where hold is not null and is_last) l
+                        on l.hold = h.id
+                where (l.tenant, l.item, l.location, l.qty, l.to_state)
+                      is distinct from (h.tenant, h.item, h.location, h.qty, h.state))
         select json_build_object('ok', not exists (select from wrong),
                 'items', (select count(*) from sluice.item),
                 'violations', coalesce((select json_agg(v) from (select v from wrong limit 100) w),

@@ -163,12 +163,17 @@ create table if not exists sluice.revocation (
         primary key (sale, round, account)
 );
 
+create index if not exists item_paused on sluice.item (tenant, item) where paused is not null;
+
 -- What one origin does for all of them: who does it now, and until when. `epoch`
 -- rises with each taking.
 create table if not exists sluice.duty (
-        name  text        primary key,
-        owner text,
-        epoch bigint      not null default 0,
-        until timestamptz not null default '-infinity'
+        name    text        primary key,
+        owner   text,
+        epoch   bigint      not null default 0,
+        until   timestamptz not null default '-infinity',
+        done_at timestamptz, -- of the invariant: the last look, what it found, how long it took
+        wrong   bigint,
+        took_ms bigint
 );
-insert into sluice.duty (name) values ('relay') on conflict do nothing;
+insert into sluice.duty (name) values ('relay'), ('invariant') on conflict do nothing;

@@ -12,6 +12,7 @@
 #include "origin/expiry.h"
 #include "origin/hold.h"
 #include "origin/item.h"
+#include "origin/look.h"
 #include "origin/metrics.h"
 #include "origin/read.h"
 #include "origin/relay.h"
@@ -251,6 +252,8 @@ int org_service_open(struct org_service *s, struct loop *l, const struct conf_or
                 r = org_reader_new(s, &s->reader);
         if (r == 0)
                 r = org_snapshot_new(s, &s->snapshot);
+        if (r == 0)
+                r = org_look_new(s, &s->look);
         if (r == 0 && conf->expiry.enabled)
                 r = org_expiry_new(s, &s->expiry);
         if (r == 0 && conf->watch.interval_ms > 0)
@@ -273,6 +276,7 @@ void org_service_close(struct org_service *s) {
         org_watch_free(&s->watch);
         org_reader_free(&s->reader);
         org_relay_free(&s->relay);
+        org_look_free(&s->look);
         org_snapshot_free(&s->snapshot);
         http_server_free(&s->server);
         jwt_keys_free(&s->pass_keys);

@@ -20,6 +20,7 @@ struct org_snapshot;
 struct org_expiry;
 struct org_watch;
 struct org_reader;
+struct org_look;
 struct org_relay;
 
 /* What became of attempts to hold. */
@@ -45,8 +46,7 @@ enum org_outcome {
 
 struct org_metrics {
         struct metrics_counter holds[ORG_OUTCOME_COUNT];
-        struct metrics_counter expired;    /* taken back, by whomever */
-        struct metrics_counter violations; /* of the last look at the invariant */
+        struct metrics_counter expired; /* taken back, by whomever */
         struct metrics_histogram hold_to_confirm;
         struct metrics_histogram lock_wait;      /* for the item's row */
         struct metrics_histogram lock_held;      /* from then to the answer */
@@ -69,6 +69,7 @@ struct org_service {
         struct org_expiry *expiry;
         struct org_reader *reader;
         struct org_watch *watch; /* NULL: nobody looks */
+        struct org_look *look;
         struct org_relay *relay; /* NULL: off */
         struct org_metrics metrics;
         char token[CONF_SECRET_MAX];

@@ -6,5 +6,6 @@ extern const char org_sql_schema[];
 extern const char org_sql_stock[];
 extern const char org_sql_sales[];
 extern const char org_sql_duty[];
+extern const char org_sql_grants[];
 
 #endif

@@ -689,7 +689,7 @@ end $$;
 -- good as empty and every index looks right. With what is known after this they
 -- are made anew.
 create function sluice_api.learn() returns void
-language plpgsql as $$
+language plpgsql security definer set search_path = pg_catalog as $$
 begin
         analyze (skip_locked) sluice.hold;
 end $$;
@@ -1059,7 +1059,8 @@ begin
                           and state = 'held' and expires_at <= now()
                         order by expires_at limit p_batch) due
                 join sluice.hold h using (id)
-                where i.held > 0 and h.state = 'held' and h.expires_at <= now()
+                where i.held > 0 and i.paused is null and h.state = 'held'
+                  and h.expires_at <= now()
                 order by h.id limit p_batch for update of h skip locked) locked;
         with gone as (
                 update sluice.hold set state = 'expired' where id = any (v_ids) returning *)
@@ -1078,7 +1079,7 @@ begin
                 where tenant = i.tenant and item = i.item and location = i.location
                   and state = 'held'
                 order by expires_at limit 1) due
-        where i.held > 0;
+        where i.held > 0 and i.paused is null;
         now_ms := (extract(epoch from clock_timestamp()) * 1000)::bigint;
 end $$;
 

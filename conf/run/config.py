@@ -1,5 +1,7 @@
 """The configuration files of a stack, as nested dicts written as YAML."""
+import hashlib
 import json
+import re
 
 from run.process import PATIENCE
 
@@ -75,9 +77,26 @@ def origin(stack):
         "token_file": stack.service_token,
         "pass_jwks": stack.pass_jwks,
         "demo_page": True,
-        "database": {"url": stack.database_url or stack.postgres.url,
+        "database": {"url": serving(stack.database_url or stack.postgres.url),
                      **patient(2000)},
     }
+
+
+def origin_init(stack):
+    """The origin's, with what only --init may know."""
+    owner = stack.database_url or stack.postgres.url
+    return {**origin(stack), **({"database": {"url": serving(owner), "init_url": owner}}
+                                if serving(owner) != owner else {})}
+
+
+def serving(owner):
+    """The database's URL for the role that serves, which --init makes. Its password
+    follows from the owner's, and does not tell it."""
+    found = re.fullmatch(r"postgresql://(\w+):([^@]+)@(.*)", owner)
+    if not found:
+        return owner
+    password = hashlib.sha256(f"serving {found[2]}".encode()).hexdigest()[:32]
+    return f"postgresql://{found[1]}_service:{password}@{found[3]}"
 
 
 def address_of(url):

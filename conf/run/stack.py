@@ -46,6 +46,7 @@ class Stack:
         self.origin = Api(f"http://127.0.0.1:{self.origin_port}",
                           keys.read_token(self.service_token))
         self.origin_file = os.path.join(self.folder, "origin.yaml")
+        self.init_file = os.path.join(self.folder, "origin-init.yaml")
         self.origin_process = Process(
             "origin", [self.program("origin/sluice-origin"), "-c", self.origin_file],
             os.path.join(self.folder, "origin.log"), env=env)
@@ -98,13 +99,15 @@ class Stack:
         self.postgres, self.standby = self.standby, self.postgres
 
     def write_origin_file(self):
-        config.write(self.origin_file, config.origin(self), self.options.get("origin"))
+        more = self.options.get("origin")
+        config.write(self.origin_file, config.origin(self), more)
+        config.write(self.init_file, config.origin_init(self), more)
 
     def write_gateway_file(self, node):
         config.write(node.file, config.gateway(self, node), self.options.get("gateway"))
 
     def init_database(self):
-        init = Process("origin --init", [*self.origin_process.argv, "--init"],
+        init = Process("origin --init", [self.origin_process.argv[0], "-c", self.init_file, "--init"],
                        self.origin_process.log, env=self.env).start()
         if init.wait(60) != 0:
             raise Failed(f"sluice-origin --init failed:\n{init.log_tail()}")

@@ -4,7 +4,7 @@ import pwd
 import shutil
 import tempfile
 
-from run.postgres import USER
+from run import config
 from run.process import Process, free_port
 
 
@@ -16,7 +16,9 @@ class Bouncer:
         self.postgres, self.port = postgres, free_port()
         self.home = tempfile.mkdtemp(prefix="sluice-", dir="/var/tmp")
         with open(f"{self.home}/users", "w") as users:
-            users.write(f'"{USER}" "{postgres.password}"\n')
+            for url in (postgres.url, config.serving(postgres.url)):
+                user, _, password = url.partition("://")[2].partition("@")[0].partition(":")
+                users.write(f'"{user}" "{password}"\n')
         with open(f"{self.home}/ini", "w") as ini:
             ini.write(f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n"
                       f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\n"

@@ -2,6 +2,7 @@
 import concurrent.futures
 import contextlib
 import http.client
+import re
 import threading
 import time
 
@@ -9,6 +10,7 @@ import psycopg2
 import pytest
 
 from one_origin import assert_problem
+from run import config
 from run.process import Failed, wait_until
 
 
@@ -128,6 +130,8 @@ def test_started_before_its_database_and_before_its_schema(make_origin):
     wait_until(lambda: origin.errors(), 5, "a line about the database")
     assert_problem(origin.api.get("/readyz"), 503, "unavailable")
     origin.stack.postgres.start()
+    role = re.match(r"postgresql://(\w+):(\w+)@", config.serving(origin.url))
+    origin.sql(f"create role {role[1]} login password '{role[2]}'")
     wait_until(lambda: any("--init" in line["event"] for line in origin.errors()), 5,
                "a line about the schema")
     assert_problem(origin.api.get("/v1/sales"), 503, "paused")
