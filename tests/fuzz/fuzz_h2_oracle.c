@@ -115,6 +115,15 @@ static bool is_over_budget(const struct parting *p) {
         return false;
 }
 
+/* Behind a body whose length the head has told. */
+static bool is_trailer_of_told(const struct parting *p) {
+        for (struct http_stream *st = inside()->base.streams; st; st = st->next) {
+                if (st->id == p->stream && inside()->is_trailer)
+                        return h2_priv_of(st)->message.length >= 0;
+        }
+        return false;
+}
+
 static size_t open_beside(const struct side *s, int32_t id) {
         size_t n = 0;
         for (size_t i = 0; i < s->ears.n_streams; i++) {
@@ -200,6 +209,9 @@ static const struct difference allowed[] = {
          "skips the block"},
         {ANY, H2_PROTOCOL_ERROR, NONE, true, is_mute,
          "the same, where another frame should be one"},
+        {H2_HEADERS, NONE, H2_PROTOCOL_ERROR, false, is_trailer_of_told,
+         "RFC 9110, 6.5.1: content-length says nothing among trailers; the oracle takes it for the "
+         "head's, told twice"},
         {ANY, NONE, H2_PROTOCOL_ERROR, false, is_over_budget,
          "a head above its budget is answered 431, whatever else is wrong with it"},
 };
