@@ -8,6 +8,7 @@ connections are gone, the invariant holds, and no log has an unexpected error.
 import json
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 
@@ -20,6 +21,8 @@ from shopper import Shop
 
 PROGRAMS = os.environ.get("SLUICE_BUILD", BUILD)
 RUNS = os.path.join(BUILD, "test-runs")
+# tests/suites.py ends a run so; who starts us in the background may have it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "ThreadSanitizer")
 
 
