@@ -194,7 +194,7 @@ def proxy_h2c(bench):
 def counted(bench, watcher, read, requests, connections, streams):
     """The count of one request: the difference of a long load and a short one, so
     that start, handshakes and end cancel. `watcher(folder)` are the words before
-    the command, `read(folder)` lists the counts once it has ended."""
+    the command, `read(folder)` are the counts, by thread, once it has ended."""
     connections = bench.connections(connections)
 
     def counts(kind, number):
@@ -210,19 +210,27 @@ def counted(bench, watcher, read, requests, connections, streams):
     for kind in bench.those_who("answer"):
         with bench.noting(f"{kind.name}, {watcher('')[0]}"):
             short, whole = (counts(kind, connections * 2 + more) for more in (0, requests))
-            values[kind.name] = max(b - a for a, b in zip(short, whole, strict=True)) / requests
+            # a process that only ends with the server may leave no count behind
+            both = sorted(short.keys() & whole.keys())
+            values[kind.name] = max(whole[who] - short[who] for who in both) / requests
     return values
 
 
 def texts(folder):
-    for name in sorted(os.listdir(folder)):
+    """(who, text) of each file: who is the number of the process, in the order in which
+    they began, and what its file's name says of the thread."""
+    names = sorted(os.listdir(folder), key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+    processes = list(dict.fromkeys(name.partition("-")[0] for name in names))
+    for name in names:
+        process, _, thread = name.partition("-")
         with open(os.path.join(folder, name), errors="replace") as file:
-            yield file.read()
+            yield (processes.index(process), thread), file.read()
 
 
 def calls(bench):
     def read(folder):
-        return [int(text.split()[-2]) for text in texts(folder)]  # its end is "N total"
+        # its end is "N total"
+        return {who: int(text.split()[-2]) for who, text in texts(folder)}
     return {"calls": counted(
         bench, lambda folder: ("strace", "-f", "-c", "-U", "calls,name", "-o", f"{folder}/calls"),
         read, bench.count(20_000, 500), 500, 1)}
@@ -231,8 +239,9 @@ def calls(bench):
 def instructions(bench):
     """Of the busiest thread: what else goes on goes by the clock, not by requests."""
     def read(folder):
-        return [int(total[1]) for total in (re.search(r"^totals: (\d+)", text, re.MULTILINE)
-                                            for text in texts(folder)) if total]
+        totals = {who: re.search(r"^totals: (\d+)", text, re.MULTILINE)
+                  for who, text in texts(folder)}
+        return {who: int(total[1]) for who, total in totals.items() if total}
     return {"instructions": counted(
         bench, lambda folder: ("valgrind", "--tool=callgrind", "--separate-threads=yes",
                                f"--callgrind-out-file={folder}/calls.%p"),
