@@ -262,7 +262,8 @@ def fuzz():
 
 def soak():
     make(BUILD, *PROGRAMS)
-    return pytest("tests/race", "tests/fault", deadline=10 ** 6, SLUICE_SOAK="1")
+    return pytest("tests/race", "tests/fault", "tests/origin/test_origin_cuts.py",
+                  "tests/attack/test_wire.py", deadline=10 ** 6, SLUICE_SOAK="1")
 
 
 SUITES = {suite.__name__: suite for suite in (lint, unit, integration, conformance, attack, race,

@@ -262,12 +262,15 @@ def break_off(attacker):
     attacker.sock.close()
 
 
+ROUNDS = 5000 if os.environ.get("SLUICE_SOAK") else 10
+
+
 @pytest.mark.parametrize("what", ["flag", "big", "hang"])
 def test_32_reset_in_the_middle(field, attack, what):
     """While it is written, while the application has not answered, after a byte or none."""
     path = field.flag if what == "flag" else f"/app/free/{what}"
     made = 0
-    for _ in attack.goes_on(least=10):
+    for _ in attack.goes_on(least=ROUNDS):
         for waits in (False, True):
             attacker = field.attacker(settings=[(INITIAL_WINDOW, BIG_WINDOW)])
             attacker.send(b"".join(attacker.request(path) for _ in range(20)))
