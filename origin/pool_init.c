@@ -189,6 +189,13 @@ static void service_fini(struct service *s) {
         free(s->secret);
 }
 
+/* Of a connection's options; NULL: not given, or out of memory. */
+static char *copy_option(const PQconninfoOption *o, const char *keyword) {
+        while (o && o->keyword && strcmp(o->keyword, keyword) != 0)
+                o++;
+        return o && o->keyword && o->val ? strdup(o->val) : NULL;
+}
+
 /* The role and password of database.url, when --init has a URL of its own. */
 static int service_init(struct service *s, const struct conf_origin *conf) {
         PQconninfoOption *options;
@@ -201,12 +208,8 @@ static int service_init(struct service *s, const struct conf_origin *conf) {
                 return s->role ? 0 : 1;
         }
         options = PQconninfoParse(conf->database.url, &why);
-        for (const PQconninfoOption *o = options; o && o->keyword; o++) {
-                if (o->val && strcmp(o->keyword, "user") == 0)
-                        s->role = strdup(o->val);
-                if (o->val && strcmp(o->keyword, "password") == 0)
-                        s->secret = strdup(o->val);
-        }
+        s->role = copy_option(options, "user");
+        s->secret = copy_option(options, "password");
         out_of_memory = !options && !why;
         PQconninfoFree(options);
         if (s->role && s->role[0])
