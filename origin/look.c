@@ -6,11 +6,12 @@
 #include <stdlib.h>
 
 #include "net/log.h"
+#include "origin/read.h"
 #include "origin/snapshot.h"
 
-#define POLL_MS 5000      /* at most, between two questions whether it is time */
-#define PATIENCE_MS 70000 /* more than the database gives a scan */
-#define SHARE 20          /* a look takes at most so small a part of the time */
+#define POLL_MS 5000       /* at most, between two questions whether it is time */
+#define PATIENCE_MS 130000 /* more than a standby and then the primary give a scan */
+#define SHARE 20           /* a look takes at most so small a part of the time */
 
 struct org_look {
         struct org_service *s;
@@ -120,7 +121,7 @@ static void on_turn(void *user, const struct org_reply *r) {
         if (span_eq(org_reply_text(r, 0, 0), SPAN("t")) &&
             look->s->conf->invariant.interval_ms > 0) {
                 look->began_ms = loop_clock_ms();
-                org_db_run(look->s->db, org_job_new(ORG_Q_INVARIANT), on_invariant, look);
+                org_read_run(look->s, ORG_Q_INVARIANT, NULL, on_invariant, look);
                 return;
         }
         look->under_way--;
