@@ -235,11 +235,21 @@ language sql stable as $$
         from sluice.journal where hold = p_id
 $$;
 
--- What a snapshot shows: which transactions have ended, on which timeline, and until
--- when it holds if none ends: the next due hold of an item on sale, or end of a window.
+-- Which transactions have ended, and in which life of the server: after a crash it
+-- gives out again the numbers of those that it did not find in its log, and begins
+-- with a checkpoint.
+create function sluice_api.ended_so_far() returns text
+language sql stable as $$
+        select current_setting('sluice.timeline') || ' ' || checkpoint_lsn || ' '
+               || pg_current_snapshot()
+        from pg_control_checkpoint()
+$$;
+
+-- What a snapshot shows: which transactions have ended, and until when it holds if
+-- none ends: the next due hold of an item on sale, or end of a window.
 create function sluice_api.state_seen(p_due timestamptz) returns text
 language sql stable as $$
-        select current_setting('sluice.timeline') || ' ' || pg_current_snapshot() || ' until '
+        select sluice_api.ended_so_far() || ' until '
                || least(p_due, 'infinity',
                         (select min(t) from sluice.sale, lateral
                                 (values (prequeue_at), (opens_at), (closes_at)) v (t)
@@ -248,8 +258,7 @@ $$;
 
 create function sluice_api.is_as_seen(p_seen text) returns boolean
 language sql stable as $$
-        select split_part(p_seen, ' until ', 1)
-               = current_setting('sluice.timeline') || ' ' || pg_current_snapshot()
+        select split_part(p_seen, ' until ', 1) = sluice_api.ended_so_far()
            and clock_timestamp() < split_part(p_seen, ' until ', 2)::timestamptz
            and not pg_is_in_recovery()
 $$;
