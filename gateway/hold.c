@@ -61,18 +61,10 @@ static bool key_is_good(struct span key) {
         return true;
 }
 
-/* Which of them counts, the client could only guess. */
-static bool has_two_keys(const struct http_request *q) {
-        size_t n = 0;
-        for (size_t i = q->at[HTTP_FIELD_IDEMPOTENCY_KEY] - 1u; i < q->n_headers; i++)
-                n += q->headers[i].id == HTTP_FIELD_IDEMPOTENCY_KEY;
-        return n > 1;
-}
-
 enum gw_next gw_hold_read(struct gw_request *r) {
         const struct http_request *q = &r->x->request;
         r->key = http_request_field(q, HTTP_FIELD_IDEMPOTENCY_KEY);
-        if (r->key.p && has_two_keys(q))
+        if (http_request_has_two(q, HTTP_FIELD_IDEMPOTENCY_KEY))
                 return gw_answer_problem(r, PROBLEM_BAD_REQUEST, "Idempotency-Key: send one");
         if (!r->key.p)
                 return gw_answer_problem(r, PROBLEM_IDEMPOTENCY_KEY_REQUIRED,

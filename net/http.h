@@ -113,6 +113,14 @@ static inline struct span http_request_field(const struct http_request *r, enum 
         return r->at[id] ? r->headers[r->at[id] - 1].value : (struct span){NULL, 0};
 }
 
+/* Given more than once, so that which value counts could only be guessed. */
+static inline bool http_request_has_two(const struct http_request *r, enum http_field id) {
+        size_t n = 0;
+        for (size_t i = r->at[id] ? r->at[id] - 1u : r->n_headers; i < r->n_headers; i++)
+                n += r->headers[i].id == id;
+        return n > 1;
+}
+
 /* HTTP_FIELD_UNKNOWN for names not in the table. `name` is lower case. */
 enum http_field http_field_of(struct span name);
 struct span http_field_name(enum http_field id);

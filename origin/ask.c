@@ -53,7 +53,7 @@ static void read_lines(struct json_body *b, struct org_ask *a) {
                 return;
         a->n_lines = json_array_size(rows);
         if (a->n_lines == 0)
-                json_body_fault(b, "lines", "expected 1..32 lines");
+                json_body_fault(b, "lines", "expected at least one line");
         for (size_t i = 0; i < a->n_lines; i++)
                 read_line(b, a, json_array_get(rows, i), i);
 }
@@ -115,6 +115,10 @@ static bool find_key(struct org_call *c, struct org_ask *a) {
         a->key = http_request_field(&c->x->request, HTTP_FIELD_IDEMPOTENCY_KEY);
         if (!a->key.p) {
                 org_call_problem(c, PROBLEM_IDEMPOTENCY_KEY_REQUIRED, NULL, NULL, NULL);
+                return false;
+        }
+        if (http_request_has_two(&c->x->request, HTTP_FIELD_IDEMPOTENCY_KEY)) {
+                org_call_bad_field(c, "Idempotency-Key", "expected one");
                 return false;
         }
         if (!key_is_good(a->key)) {

@@ -86,6 +86,23 @@ def test_the_key_is_wanted_and_bounded(origin):
         assert origin.reserve(item, origin.fresh("b"), key=key).status == 201
 
 
+@pytest.mark.parametrize("second", ["one", "two"])
+def test_two_keys_in_one_request_are_400(origin, second):
+    item = origin.item(3)
+    connection = http.client.HTTPConnection("127.0.0.1", origin.stack.origin_port, timeout=20)
+    connection.putrequest("POST", f"/v1/tenants/shop/items/{item}/holds")
+    body = b'{"buyer":"a","qty":1}'
+    for name, value in (("authorization", f"Bearer {origin.api.token}"),
+                        ("content-type", "application/json"), ("content-length", str(len(body))),
+                        ("idempotency-key", "one"), ("idempotency-key", second)):
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    assert answer.status == 400 and b"Idempotency-Key" in answer.read()
+    connection.close()
+    assert origin.stock(item)["available"] == 3
+
+
 def test_a_large_body_is_413(origin):
     answer = origin.api.post("/v1/tenants/shop/items/x/holds", b" " * 300000,
                              headers={"Idempotency-Key": "k"})
