@@ -262,7 +262,7 @@ def fuzz():
 
 def soak():
     make(BUILD, *PROGRAMS)
-    return pytest("tests/lint", "tests/race", "tests/fault", "tests/origin/test_origin_cuts.py",
+    return pytest("tests/race", "tests/fault", "tests/origin/test_origin_cuts.py",
                   "tests/attack/test_wire.py", deadline=10 ** 6, SLUICE_SOAK="1")
 
 

@@ -34,12 +34,6 @@ def flags():
             *library_flags()]
 
 
-# States of one function that clang's analyzer looks at. Its own ceiling is 225,000, which costs twice
-# as much where it is met; tests/run soak keeps it.
-DEPTH = [] if os.environ.get("SLUICE_SOAK") else [
-    "-Xclang", "-analyzer-config", "-Xclang", "max-nodes=100000"]
-
-
 def flags_of(path):
     """The same, with the folders and words that the build gives this file."""
     own = []
