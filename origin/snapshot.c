@@ -181,6 +181,14 @@ static bool set_part(struct buf *part, struct span text) {
         return buf_append(part, text.p, text.len) == 0;
 }
 
+/* A part for which there was no memory is to be read again, not to be "the same". */
+static void take_seen(struct org_snapshot *n, struct span seen) {
+        (void)set_part(&n->seen, seen);
+        for (int i = 0; i < PART_COUNT; i++)
+                if (buf_len(&n->parts[i]) == 0)
+                        buf_eat(&n->seen, buf_len(&n->seen));
+}
+
 static void take_rows(struct org_snapshot *n, const struct org_reply *r) {
         struct span cursor = org_reply_text(r, 0, COL_CURSOR);
         int64_t now_ms = org_reply_int(r, 0, COL_NOW, 0);
@@ -198,6 +206,7 @@ static void take_rows(struct org_snapshot *n, const struct org_reply *r) {
         n->next_due_ms = org_reply_int(r, 0, COL_DUE, 0);
         for (int i = 0; i < PART_COUNT; i++)
                 changed = set_part(&n->parts[i], org_reply_text(r, 0, COL_A + i)) || changed;
+        take_seen(n, org_reply_text(r, 0, COL_SEEN));
         for (size_t i = 1; i < r->rows; i++)
                 changed = org_converted_add(&n->converted, org_reply_text(r, i, COL_A),
                                             org_reply_text(r, i, COL_B), n->number + 1) ||

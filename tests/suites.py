@@ -426,6 +426,8 @@ def main():
         failed = run_suite(sys.argv[2])[1]
         tell_faults()
         return 1 if failed else 0
+    # as an exit, so that jobs end and what is shared goes
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = sys.argv[1:] or list(SUITES)
     unknown = [name for name in names if name not in SUITES and name not in ON_REQUEST]
     if unknown:

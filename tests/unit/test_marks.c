@@ -29,7 +29,7 @@ static void bare_close(struct bare *b) {
         free(b->line.live);
 }
 
-static void test_marks_are_live_exactly_until_promise_and_skip(void **state) {
+static void test_marks_are_live_exactly_until_skip_after_promise(void **state) {
         (void)state;
         for (int64_t base = WORLD_T0; base < WORLD_T0 + 20000000; base += 777777) {
                 struct bare b;
@@ -147,7 +147,7 @@ static void test_index_is_of_numbers_that_exist(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_marks_are_live_exactly_until_promise_and_skip),
+                cmocka_unit_test(test_marks_are_live_exactly_until_skip_after_promise),
                 cmocka_unit_test(test_refresh_needs_a_live_mark),
                 cmocka_unit_test(test_rank_and_frontier_match_a_plain_count),
                 cmocka_unit_test(test_sweep_wipes_old_marks_before_they_wrap),
