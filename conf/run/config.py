@@ -77,7 +77,9 @@ def origin(stack):
         "token_file": stack.service_token,
         "pass_jwks": stack.pass_jwks,
         "demo_page": True,
+        # who is one of many guests of a server comes with few sessions
         "database": {"url": serving(stack.database_url or stack.postgres.url),
+                     **({} if stack.postgres.is_ours else {"connections": 3}),
                      **patient(2000)},
     }
 

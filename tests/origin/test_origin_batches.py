@@ -11,7 +11,8 @@ import pytest
 from one_origin import Origin, assert_problem, at_once, statuses
 from run.process import wait_until
 
-PATIENT = {"lock_timeout": "60s", "statement_timeout": "60s"}
+# With a row locked, two of the connections wait for it.
+PATIENT = {"lock_timeout": "60s", "statement_timeout": "60s", "connections": 8}
 
 
 @pytest.fixture
@@ -347,7 +348,7 @@ def test_a_broken_rule_in_a_batch_pauses_the_item(patient):
 
 
 def test_a_lock_that_takes_too_long_is_503_for_each_and_no_key_is_spent(make_origin):
-    origin = make_origin(database={"lock_timeout": "5s", "statement_timeout": "60s"})
+    origin = make_origin(database={**PATIENT, "lock_timeout": "5s"})
     item = origin.item(50)
     buyers = [origin.fresh("b") for _ in range(5)]
     with gathering(origin, item) as together:

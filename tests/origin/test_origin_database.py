@@ -60,7 +60,7 @@ def assert_nothing_acknowledged_is_lost(origin, item, answers):
 
 
 def test_backends_killed_under_load_lose_nothing_acknowledged(make_origin):
-    origin = make_origin()
+    origin = make_origin(database={"connections": 8})
     item, answers = origin.item(100000), []
     with buyers_at_work(origin, item, answers):
         for _ in range(15):
